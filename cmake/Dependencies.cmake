@@ -1,0 +1,23 @@
+# Everything comes from Debian's packages; deploy/install-dependencies.sh names them. Protobuf's module must come before
+# gRPC's configuration, or the two disagree about target names.
+find_package(Threads REQUIRED)
+find_package(Protobuf MODULE REQUIRED)
+find_package(gRPC CONFIG REQUIRED)
+find_package(absl CONFIG REQUIRED)
+find_package(Eigen3 CONFIG REQUIRED)
+find_package(spdlog CONFIG REQUIRED)
+find_package(CLI11 CONFIG REQUIRED)
+find_package(nlohmann_json CONFIG REQUIRED)
+find_package(GTest CONFIG REQUIRED)
+find_package(benchmark CONFIG REQUIRED)
+find_package(OpenSSL MODULE REQUIRED)
+find_package(SQLite3 MODULE REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+
+# A CUDA build of LibTorch can take Debian's place through Torch_DIR or CMAKE_PREFIX_PATH. Its headers are not ours to
+# keep free of warnings.
+find_package(Torch CONFIG REQUIRED)
+add_library(dpar_torch INTERFACE)
+target_include_directories(dpar_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
+target_link_libraries(dpar_torch INTERFACE ${TORCH_LIBRARIES})

@@ -1,0 +1,23 @@
+# Compiler, linker and cache. mold and ccache are used when they are there and not missed when they are not.
+set(DPAR_SANITIZE "" CACHE STRING "Sanitizers for everything this project compiles, for example address,undefined")
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+if(DPAR_SANITIZE)
+  add_compile_options(-fsanitize=${DPAR_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${DPAR_SANITIZE})
+endif()
+
+# Warnings are errors in our own code; generated code and other people's headers are SYSTEM.
+set(DPAR_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Werror)
+# GCC 12 reports maybe-uninitialized inside std::optional and absl::StatusOr under sanitizers, where there is none.
+if(DPAR_SANITIZE)
+  list(APPEND DPAR_WARNINGS -Wno-error=maybe-uninitialized)
+endif()

@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Installs what the build needs from Debian's packages (Debian 12), naming it first and asking nothing.
+#   bash deploy/install-dependencies.sh                what dpard and dpar are built from
+#   bash deploy/install-dependencies.sh --with-checks  and the tools that the tests run
+# Does nothing when everything is there. Needs root, or sudo, only when something is missing.
+set -euo pipefail
+
+build_packages=(
+  g++ cmake ninja-build mold ccache pkg-config git ca-certificates
+  # libtorch-dev is only fast with a real BLAS: the reference one makes its products 30 times slower.
+  libtorch-dev libopenblas0-pthread libeigen3-dev
+  libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
+  libabsl-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
+  libsqlite3-dev libssl-dev libzip-dev zlib1g-dev
+  # CMake looks for them also when only the programs are built.
+  libgtest-dev libgmock-dev libbenchmark-dev
+)
+check_packages=(clang-format clang-tidy)
+
+fail() {
+  echo "install-dependencies: $*" >&2
+  exit 1
+}
+
+packages=("${build_packages[@]}")
+case "${1-}" in
+  "") ;;
+  --with-checks) packages+=("${check_packages[@]}") ;;
+  -h | --help)
+    sed -n '2,5s/^# //p' "$0"
+    exit 0
+    ;;
+  *)
+    echo "install-dependencies: unknown option '$1'; only --with-checks is known" >&2
+    exit 2
+    ;;
+esac
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  fail "needs Debian's dpkg and apt. On another system, install the equivalents of: ${packages[*]}"
+fi
+
+installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null |
+  sed -n 's/ installed$//p' || true)
+missing=()
+for package in "${packages[@]}"; do
+  grep -qxF -- "$package" <<<"$installed" || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  echo "Dependencies: all ${#packages[@]} packages are installed."
+  exit 0
+fi
+echo "Dependencies: installing ${#missing[@]} of ${#packages[@]} packages: ${missing[*]}"
+
+as_root=(env)
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null ||
+    fail "not root and no sudo here. As root, run: apt-get install --no-install-recommends ${missing[*]}"
+  as_root=(sudo env)
+fi
+apt_get() {
+  "${as_root[@]}" DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -q "$@" </dev/null
+}
+install_missing() {
+  apt_get install -y --no-install-recommends "${missing[@]}"
+}
+
+# The lists of a fresh machine are empty, those of an old one may point at versions that are gone.
+updated=no
+if [ "$(apt-cache policy "${missing[@]}" 2>/dev/null | grep -c 'Candidate: [0-9]')" -lt ${#missing[@]} ]; then
+  apt_get update
+  updated=yes
+fi
+if ! install_missing; then
+  [ $updated = no ] || fail "apt-get could not install: ${missing[*]}"
+  apt_get update
+  install_missing || fail "apt-get could not install: ${missing[*]}"
+fi
