@@ -1,0 +1,26 @@
+// Gaussian noise that survives floating point.
+//
+// Mechanism: the value is rounded to a lattice of step g, the noise z ~ N(0, s^2) is rounded to the same lattice, and
+// the two are added as integers. For x on the lattice, x + round(z) = round(x + z): the release is post-processing of
+// the ideal Gaussian mechanism applied to the rounded value, and the porous low bits of a sampled double never show.
+// Rounding moves each of D coordinates by at most g/2, so it adds at most g sqrt(D) to the l2 sensitivity.
+#ifndef DPAR_CORE_RANDOM_LATTICE_H_
+#define DPAR_CORE_RANDOM_LATTICE_H_
+
+#include <span>
+
+#include "core/random/random.h"
+
+namespace dpar {
+
+// The lattice's step: the largest power of two that is at most noise_stddev * 2^-lattice_bits. A power of two makes the
+// scaling exact. noise_stddev > 0 and finite.
+double LatticeStep(double noise_stddev, int lattice_bits);
+
+// Replaces every value by its noisy release: a multiple of LatticeStep(noise_stddev, lattice_bits). Total: a value that
+// is not finite counts as 0, and one beyond 2^61 steps as that bound.
+void AddLatticeNoise(RandomSource& random, double noise_stddev, int lattice_bits, std::span<double> values);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_RANDOM_LATTICE_H_

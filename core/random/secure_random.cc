@@ -1,0 +1,98 @@
+#include "core/random/secure_random.h"
+
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace dpar {
+namespace {
+
+constexpr size_t kKeyBytes = 32;
+constexpr size_t kCounterBytes = 16;
+constexpr size_t kBufferBytes = 4096;
+constexpr size_t kLargestCipherCall = size_t{1} << 20U;
+constexpr size_t kBytesPerKey = size_t{16} << 20U;
+
+[[noreturn]] void Fail(const char* what) {
+  std::fprintf(stderr, "fatal: the random source failed (%s); no noise can be drawn\n", what);
+  std::abort();
+}
+
+}  // namespace
+
+struct SecureRandom::State {
+  EVP_CIPHER_CTX* cipher = nullptr;
+  std::array<uint8_t, kBufferBytes> buffer{};
+  size_t unread = 0;            // bytes at the end of `buffer` that were not handed out
+  size_t since_key_change = 0;  // bytes of keystream under the present key
+
+  void SetKey(const uint8_t* key_and_counter) {
+    if (EVP_EncryptInit_ex(cipher, EVP_aes_256_ctr(), nullptr, key_and_counter, key_and_counter + kKeyBytes) != 1) {
+      Fail("cipher set-up");
+    }
+    since_key_change = 0;
+  }
+
+  // Keystream, without regard to the key's age.
+  void Generate(uint8_t* out, size_t size) {
+    std::memset(out, 0, size);
+    int written = 0;
+    if (EVP_EncryptUpdate(cipher, out, &written, out, static_cast<int>(size)) != 1 ||
+        static_cast<size_t>(written) != size) {
+      Fail("cipher");
+    }
+    since_key_change += size;
+  }
+
+  void Keystream(uint8_t* out, size_t size) {
+    if (since_key_change >= kBytesPerKey) {
+      std::array<uint8_t, kKeyBytes + kCounterBytes> next{};
+      Generate(next.data(), next.size());
+      SetKey(next.data());
+      OPENSSL_cleanse(next.data(), next.size());
+    }
+    Generate(out, size);
+  }
+};
+
+SecureRandom::SecureRandom() : state_(std::make_unique<State>()) {
+  state_->cipher = EVP_CIPHER_CTX_new();
+  std::array<uint8_t, kKeyBytes + kCounterBytes> seed{};
+  if (state_->cipher == nullptr || RAND_priv_bytes(seed.data(), static_cast<int>(seed.size())) != 1) {
+    Fail("seed");
+  }
+  state_->SetKey(seed.data());
+  OPENSSL_cleanse(seed.data(), seed.size());
+}
+
+SecureRandom::~SecureRandom() {
+  EVP_CIPHER_CTX_free(state_->cipher);
+  OPENSSL_cleanse(state_->buffer.data(), state_->buffer.size());
+}
+
+void SecureRandom::Fill(std::span<uint8_t> bytes) {
+  while (bytes.size() >= kBufferBytes) {
+    const size_t size = std::min(bytes.size(), kLargestCipherCall);
+    state_->Keystream(bytes.data(), size);
+    bytes = bytes.subspan(size);
+  }
+  while (!bytes.empty()) {
+    if (state_->unread == 0) {
+      state_->Keystream(state_->buffer.data(), kBufferBytes);
+      state_->unread = kBufferBytes;
+    }
+    const size_t size = std::min(bytes.size(), state_->unread);
+    uint8_t* source = state_->buffer.data() + (kBufferBytes - state_->unread);
+    std::memcpy(bytes.data(), source, size);
+    OPENSSL_cleanse(source, size);
+    state_->unread -= size;
+    bytes = bytes.subspan(size);
+  }
+}
+
+}  // namespace dpar

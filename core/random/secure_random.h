@@ -1,0 +1,28 @@
+// The production random source.
+#ifndef DPAR_CORE_RANDOM_SECURE_RANDOM_H_
+#define DPAR_CORE_RANDOM_SECURE_RANDOM_H_
+
+#include <memory>
+
+#include "core/random/random.h"
+
+namespace dpar {
+
+// AES-256 in counter mode through OpenSSL. The key comes from OpenSSL's kernel-seeded generator, and is replaced by
+// keystream of its own after every 16 MiB, so a captured state says nothing about earlier output. A failure of the
+// cipher or of the seed ends the process: noise that is not random must never be released.
+class SecureRandom final : public RandomSource {
+ public:
+  SecureRandom();
+  ~SecureRandom() override;
+
+  void Fill(std::span<uint8_t> bytes) override;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_RANDOM_SECURE_RANDOM_H_
