@@ -1,0 +1,57 @@
+// The arithmetic of a budget: a Renyi filter at one order, in integer units.
+//
+// Jobs are chosen after seeing earlier results, so a budget composes adaptively. Renyi differential privacy at one
+// order a adds up under full adaptivity, and a total R at order a gives (eps, delta)-DP with
+//   R <= eps - ln((a-1)/a) + (ln delta + ln a)/(a-1).
+// The order is fixed when the cap is set: the integer a that admits the largest Gaussian, whose cost at order a is
+// a mu^2 / 2. A minimum over orders at conversion time would not be a valid filter.
+#ifndef DPAR_CORE_PRIVACY_BUDGET_H_
+#define DPAR_CORE_PRIVACY_BUDGET_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "dpar/v1/privacy.pb.h"
+
+namespace dpar {
+
+// Units in one nat of Renyi divergence.
+inline constexpr int64_t kUnitsPerNat = 1'000'000'000;
+// Orders that are searched.
+inline constexpr int64_t kMinOrder = 2;
+inline constexpr int64_t kMaxOrder = 1'000'000;
+
+struct BudgetTerms {
+  double cap_epsilon = 0;
+  double cap_delta = 0;
+  int64_t order = 0;      // a*
+  int64_t cap_units = 0;  // rounded down
+};
+
+// The order and the cap in units for a cap (epsilon, delta): 0 < epsilon <= kMaxEpsilon, 0 < delta < 1.
+// PRIVACY_UNREACHABLE when no order admits any noise.
+absl::StatusOr<BudgetTerms> MakeBudgetTerms(double cap_epsilon, double cap_delta);
+
+// The cap in units when the order is already fixed (a changed cap keeps its order). Rounded down; 0 if nothing fits.
+absl::StatusOr<int64_t> CapUnits(double cap_epsilon, double cap_delta, int64_t order);
+
+// An event's cost at an order, rounded up; at least 1. INVALID_ARGUMENT when it does not fit into 62 bits.
+absl::StatusOr<int64_t> EventUnits(const v1::PrivacyEvent& event, int64_t order);
+
+// The largest epsilon, at terms.cap_delta, that a Gaussian job could be admitted with when `used_units` are posted or
+// reserved by `live_events` events: by units, or, when nothing is used and no event lives, by the job's own epsilon
+// (then the cap).
+// 0 when nothing fits. Rounded down, so that a job at it is admitted.
+absl::StatusOr<double> LargestAdmissibleEpsilon(const BudgetTerms& terms, int64_t used_units, int64_t live_events);
+
+// Whether an event is admitted next to `used_units` of `live_events` events: by units, or as the only event by its own
+// epsilon at terms.cap_delta. Units used without an event (a debit) close the second way.
+absl::StatusOr<bool> Admits(const BudgetTerms& terms, int64_t used_units, int64_t live_events,
+                            const v1::PrivacyEvent& event);
+
+// delta for a dataset of N slots, 1..10^14, when its owner names none: 1/(10 N), rounded down to one significant digit.
+absl::StatusOr<double> DefaultDelta(int64_t node_count);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_PRIVACY_BUDGET_H_

@@ -1,0 +1,187 @@
+#include "core/privacy/gaussian.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+
+namespace dpar {
+namespace {
+
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kHalfUlp = std::numeric_limits<double>::epsilon() / 2;
+constexpr double kSqrtHalf = 0.70710678118654752440;
+constexpr double kLogSqrtTwoPi = 0.91893853320467274178;
+
+// Below this a, delta exceeds 0.68 and is best known through its complement.
+constexpr double kComplementBelow = -1;
+// Here 1 - delta is under 1e-21 for every mu, which no double below 1 is.
+constexpr double kLowestA = -10;
+// Here delta <= Q(a) is under exp(-5000), below every positive double.
+constexpr double kHighestA = 100;
+// Relative error of D and of the normal distribution function as computed here, with room to spare (measured: 2e-15).
+constexpr double kProfileMargin = 2e-14;
+// Covers the few roundings between a returned value and its use.
+constexpr double kUseMargin = 0x1p-46;
+
+// D(a, m) = M(a) - M(a + m) = integral over t > 0 of exp(-a t - t^2/2) (1 - exp(-m t)), with M = Q / phi the Mills
+// ratio of the normal distribution; D(a, infinity) = M(a). For a >= -1. The integrand is positive, so nothing cancels
+// however close the two ratios are. Trapezoids after t = scale exp(u - exp(-u)), under which the integrand falls off
+// double-exponentially at both ends: the error is about exp(-2 pi (pi/4) / step) < 1e-20.
+double MillsDifference(double a, double m) {
+  constexpr double kStep = 0.1;
+  constexpr int kFirst = -45;
+  constexpr int kLast = 45;
+  const double scale = 1 / (1 + std::max(a, 0.0));
+  double sum = 0;
+  for (int k = kFirst; k <= kLast; ++k) {
+    const double u = k * kStep;
+    const double decay = std::exp(-u);
+    const double t = scale * std::exp(u - decay);
+    sum += std::exp(-t * (a + t / 2)) * -std::expm1(-m * t) * t * (1 + decay);
+  }
+  return sum * kStep;
+}
+
+// With a = eps/mu - mu/2, b = a + mu and phi(a) = e^eps phi(b):
+//   delta = Q(a) - e^eps Q(b) = phi(a) (M(a) - M(b)).
+// ln delta, for a >= kComplementBelow.
+double LogDelta(double mu, double a) { return -a * a / 2 - kLogSqrtTwoPi + std::log(MillsDifference(a, mu)); }
+
+// 1 - delta = Phi(a) + phi(a) M(b), for a < kComplementBelow, where eps >= 0 means b >= 1.
+double DeltaComplement(double mu, double a) {
+  const double density = std::exp(-a * a / 2 - kLogSqrtTwoPi);
+  return std::erfc(-a * kSqrtHalf) / 2 + density * MillsDifference(a + mu, kInfinity);
+}
+
+// Whether delta at (mu, a) is at most `delta` even after a relative error of kProfileMargin and an absolute error of
+// `a_error` in a. At fixed mu the derivatives of ln delta and, below kComplementBelow, of ln(1 - delta) in a are at
+// most 2 (|a| + 1).
+bool MeetsDelta(double mu, double a, double a_error, double delta) {
+  if (a == kInfinity || a - a_error > kHighestA) {
+    return true;
+  }
+  const double margin = kProfileMargin + a_error * 2 * (std::fabs(a) + 1);
+  if (a < kComplementBelow) {
+    return a > kLowestA && DeltaComplement(mu, a) * (1 - margin) >= 1 - delta;
+  }
+  const double target = std::log(delta);
+  const double log_rounding = 4 * kHalfUlp * (std::fabs(target) + a * a);
+  return LogDelta(mu, a) + margin + log_rounding <= target;
+}
+
+// Bound on the error of eps/mu - mu/2 in floating point.
+double ErrorOfA(double mu, double epsilon) { return 4 * kHalfUlp * (epsilon / mu + mu / 2); }
+
+double DeltaOf(double mu, double epsilon) {
+  const double a = epsilon / mu - mu / 2;
+  if (a < kComplementBelow) {
+    return 1 - DeltaComplement(mu, a);
+  }
+  return a > kHighestA ? 0 : std::exp(LogDelta(mu, a));
+}
+
+// The smallest a in [-mu/2, infinity) that meets delta; -mu/2 itself does not. Solving for a instead of epsilon keeps
+// eps/mu - mu/2 from cancelling.
+double SmallestA(double mu, double delta) {
+  double low = std::max(-mu / 2, kLowestA);
+  double high = std::sqrt(-2 * std::log(delta)) + 1;  // delta(a) <= Q(a) <= exp(-a^2/2)/2
+  while (true) {
+    const double middle = low + (high - low) / 2;
+    if (middle <= low || middle >= high) {
+      return high;
+    }
+    (MeetsDelta(mu, middle, 0, delta) ? high : low) = middle;
+  }
+}
+
+double EpsilonOf(double mu, double delta) {
+  if (MeetsDelta(mu, -mu / 2, 0, delta)) {
+    return 0;
+  }
+  const double a = SmallestA(mu, delta);
+  // mu^2 rounds apart from a mu, so the margin is of both terms.
+  double epsilon = mu * (a + mu / 2) + 4 * kHalfUlp * mu * (std::fabs(a) + mu / 2);
+  double step = std::max(epsilon * 2 * kHalfUlp, std::numeric_limits<double>::denorm_min());
+  while (DeltaOf(mu, epsilon) > delta) {
+    epsilon += step;
+    step *= 2;
+  }
+  return epsilon;
+}
+
+bool MuMeets(double mu, double epsilon, double delta) {
+  return MeetsDelta(mu, epsilon / mu - mu / 2, ErrorOfA(mu, epsilon), delta);
+}
+
+// Halves the gap in the exponent first, so that a mu of any size keeps its relative precision.
+double Between(double low, double high) {
+  return high > 2 * low ? std::sqrt(low) * std::sqrt(high) : low + (high - low) / 2;
+}
+
+}  // namespace
+
+absl::StatusOr<double> GaussianDelta(double mu, double epsilon) {
+  DPAR_RETURN_IF_ERROR(ValidatePositive("mu", mu));
+  DPAR_RETURN_IF_ERROR(ValidateRange("epsilon", epsilon, 0, std::numeric_limits<double>::max()));
+  return DeltaOf(mu, epsilon);
+}
+
+absl::StatusOr<double> GaussianEpsilon(double mu, double delta) {
+  DPAR_RETURN_IF_ERROR(ValidatePositive("mu", mu));
+  DPAR_RETURN_IF_ERROR(ValidateProbability("delta", delta));
+  constexpr double kLargestMu = 1e150;
+  if (mu > kLargestMu) {
+    return InvalidField("mu", "mu is so large that epsilon is not finite");
+  }
+  return EpsilonOf(mu, delta);
+}
+
+absl::StatusOr<double> GaussianMu(double epsilon, double delta) {
+  DPAR_RETURN_IF_ERROR(ValidateRange("epsilon", epsilon, 0, std::numeric_limits<double>::max()));
+  DPAR_RETURN_IF_ERROR(ValidateProbability("delta", delta));
+  // delta(mu, eps) <= delta(mu, 0) <= 0.4 mu, so mu = delta always meets.
+  double low = delta;
+  double high = 2 * -kLowestA + 2 * std::sqrt(epsilon);  // there a <= kLowestA
+  while (true) {
+    const double middle = Between(low, high);
+    if (middle <= low || middle >= high) {
+      break;
+    }
+    (MuMeets(middle, epsilon, delta) ? low : high) = middle;
+  }
+  double mu = low * (1 - kUseMargin);
+  double step = mu * kUseMargin;
+  while (EpsilonOf(mu, delta) > epsilon) {
+    mu -= step;
+    step *= 2;
+  }
+  return mu * (1 - kUseMargin);
+}
+
+absl::StatusOr<double> EventMu(const v1::PrivacyEvent& event) {
+  if (event.event_case() != v1::PrivacyEvent::kGaussian) {
+    return InvalidField("event", "event must hold a kind of event that this accountant knows: gaussian");
+  }
+  const v1::GaussianEvent& gaussian = event.gaussian();
+  DPAR_RETURN_IF_ERROR(ValidatePositive("event.gaussian.sensitivity", gaussian.sensitivity()));
+  DPAR_RETURN_IF_ERROR(ValidatePositive("event.gaussian.noise_stddev", gaussian.noise_stddev()));
+  DPAR_RETURN_IF_ERROR(ValidateRange("event.gaussian.count", gaussian.count(), 1, kMaxEventCount));
+  const double ratio = gaussian.sensitivity() / gaussian.noise_stddev();
+  const double mu = ratio * std::sqrt(static_cast<double>(gaussian.count())) * (1 + 8 * kHalfUlp);
+  if (!std::isnormal(mu) || !std::isnormal(ratio)) {
+    return InvalidField("event.gaussian.noise_stddev",
+                        "event.gaussian.noise_stddev is too far from event.gaussian.sensitivity");
+  }
+  return mu;
+}
+
+absl::StatusOr<double> EventEpsilon(const v1::PrivacyEvent& event, double delta) {
+  DPAR_ASSIGN_OR_RETURN(const double mu, EventMu(event));
+  return GaussianEpsilon(mu, delta);
+}
+
+}  // namespace dpar
