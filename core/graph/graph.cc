@@ -1,0 +1,86 @@
+#include "core/graph/graph.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+namespace dpar {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "canonical content is little-endian memory");
+
+template <typename Entry>
+std::span<const Entry> RowOf(const std::vector<int64_t>& offsets, const std::vector<Entry>& entries, int64_t row) {
+  const auto first = static_cast<size_t>(offsets[static_cast<size_t>(row)]);
+  const auto last = static_cast<size_t>(offsets[static_cast<size_t>(row) + 1]);
+  return std::span(entries).subspan(first, last - first);
+}
+
+void AppendSection(std::span<const std::byte> bytes, std::string& out) {
+  const uint64_t length = bytes.size();
+  out.append(reinterpret_cast<const char*>(&length), sizeof(length));
+  out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+}
+
+template <typename Entry>
+void AppendEntries(const std::vector<Entry>& entries, std::string& out) {
+  AppendSection(std::as_bytes(std::span(entries)), out);
+}
+
+// Appends the neighbours that are in the subgraph, by their new numbers.
+void AppendNeighbours(std::span<const int32_t> neighbours, const std::vector<int32_t>& new_number, Graph& subgraph) {
+  const auto row_start = static_cast<std::ptrdiff_t>(subgraph.neighbours.size());
+  for (const int32_t neighbour : neighbours) {
+    const int32_t number = new_number[static_cast<size_t>(neighbour)];
+    if (number >= 0) {
+      subgraph.neighbours.push_back(number);
+    }
+  }
+  std::sort(subgraph.neighbours.begin() + row_start, subgraph.neighbours.end());
+  subgraph.edge_offsets.push_back(static_cast<int64_t>(subgraph.neighbours.size()));
+}
+
+}  // namespace
+
+std::span<const int32_t> SparseRows::row_columns(int64_t row) const { return RowOf(offsets, columns, row); }
+
+std::span<const float> SparseRows::row_values(int64_t row) const { return RowOf(offsets, values, row); }
+
+std::span<const int32_t> Graph::neighbours_of(int64_t node) const { return RowOf(edge_offsets, neighbours, node); }
+
+Graph InducedSubgraph(const Graph& graph, std::span<const int32_t> nodes) {
+  std::vector<int32_t> new_number(static_cast<size_t>(graph.sizes.node_count), -1);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    new_number[static_cast<size_t>(nodes[i])] = static_cast<int32_t>(i);
+  }
+  Graph subgraph;
+  subgraph.sizes = graph.sizes;
+  subgraph.sizes.node_count = static_cast<int64_t>(nodes.size());
+  subgraph.labels.reserve(nodes.size());
+  for (const int32_t node : nodes) {
+    AppendNeighbours(graph.neighbours_of(node), new_number, subgraph);
+    const auto columns = graph.features.row_columns(node);
+    const auto values = graph.features.row_values(node);
+    subgraph.features.columns.insert(subgraph.features.columns.end(), columns.begin(), columns.end());
+    subgraph.features.values.insert(subgraph.features.values.end(), values.begin(), values.end());
+    subgraph.features.offsets.push_back(static_cast<int64_t>(subgraph.features.columns.size()));
+    subgraph.labels.push_back(graph.labels[static_cast<size_t>(node)]);
+  }
+  return subgraph;
+}
+
+std::string CanonicalContent(const Graph& graph) {
+  constexpr char kFormat[] = "dpar.graph.v1";
+  std::string content;
+  AppendSection(std::as_bytes(std::span(kFormat, sizeof(kFormat) - 1)), content);
+  AppendEntries(std::vector<int64_t>{graph.sizes.node_count, graph.sizes.feature_count}, content);
+  AppendEntries(graph.edge_offsets, content);
+  AppendEntries(graph.neighbours, content);
+  AppendEntries(graph.features.offsets, content);
+  AppendEntries(graph.features.columns, content);
+  AppendEntries(graph.features.values, content);
+  AppendEntries(graph.labels, content);
+  return content;
+}
+
+}  // namespace dpar

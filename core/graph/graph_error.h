@@ -1,0 +1,26 @@
+// The two ways in which a file is refused. Messages name arrays and positions, never a value of the file.
+#ifndef DPAR_CORE_GRAPH_GRAPH_ERROR_H_
+#define DPAR_CORE_GRAPH_GRAPH_ERROR_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+
+namespace dpar {
+
+// The name that stands in `array` when the container itself is at fault.
+inline constexpr absl::string_view kWholeFile = "file";
+
+// INVALID_ARGUMENT / INVALID_GRAPH: "<array> <fault>".
+absl::Status GraphError(absl::string_view array, absl::string_view fault);
+
+// The same for one entry: "<array>[<position>] <fault>".
+absl::Status GraphErrorAt(absl::string_view array, int64_t position, absl::string_view fault);
+
+// RESOURCE_EXHAUSTED / LIMIT_EXCEEDED. `limit` is a field name of v1.Limits.
+absl::Status LimitError(absl::string_view limit, int64_t maximum);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_GRAPH_GRAPH_ERROR_H_
