@@ -1,0 +1,301 @@
+#include "core/certificate/certificate.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "core/certificate/digest.h"
+#include "core/certificate/testing/example_statement.h"
+#include "core/error.h"
+#include "core/privacy/budget.h"
+#include "core/privacy/gaussian.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace dpar {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+
+class CertificateTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::path(testing::TempDir()) / ("certificate_test_" + std::to_string(getpid()));
+    std::filesystem::create_directory(directory_);
+    npz_ = Write("model.npz", "npz");
+    pt_ = Write("renamed.bin", "pt");
+    other_ = Write("other.npz", "another model");
+  }
+
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string Write(const std::string& name, const std::string& content) {
+    const std::string path = (directory_ / name).string();
+    std::ofstream(path) << content;
+    return path;
+  }
+
+  std::vector<VerifyingKey> trusted() const { return {key_.verifying_key()}; }
+
+  // What becomes of a certificate that says `statement` and is validly signed.
+  Verification Verify(const Statement& statement) const {
+    return VerifyCertificate(SignPayload(StatementToJson(statement), key_), trusted(), {npz_}).value();
+  }
+
+  SigningKey key_ = SigningKey::Generate().value();
+  std::filesystem::path directory_;
+  std::string npz_;
+  std::string pt_;
+  std::string other_;
+};
+
+const Check* Find(const Verification& verification, const std::string& name) {
+  for (const Check& check : verification.checks) {
+    if (check.name == name) {
+      return &check;
+    }
+  }
+  return nullptr;
+}
+
+// Only the check of this name failed, with this in its detail.
+void ExpectOnlyFailure(const Verification& verification, const std::string& name, const std::string& detail) {
+  EXPECT_FALSE(verification.passed());
+  for (const Check& check : verification.checks) {
+    EXPECT_EQ(check.passed, check.name != name) << check.name << ": " << check.detail;
+  }
+  const Check* failed = Find(verification, name);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_THAT(failed->detail, HasSubstr(detail));
+}
+
+TEST_F(CertificateTest, PreAuthenticationEncodingIsThatOfTheSpecification) {
+  EXPECT_EQ(PreAuthenticationEncoding("http://example.com/HelloWorld", "hello world"),
+            "DSSEv1 29 http://example.com/HelloWorld 11 hello world");
+  EXPECT_EQ(PreAuthenticationEncoding("", ""), "DSSEv1 0  0 ");
+  EXPECT_EQ(PreAuthenticationEncoding("t", std::string("a\0b", 3)), std::string("DSSEv1 1 t 3 a\0b", 16));
+}
+
+TEST_F(CertificateTest, ATrueCertificatePassesEveryCheck) {
+  const std::string envelope = SignStatement(ExampleStatement(), key_).value();
+  const Verification verification = VerifyCertificate(envelope, trusted(), {npz_, pt_}).value();
+  for (const Check& check : verification.checks) {
+    EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
+  }
+  EXPECT_TRUE(verification.passed());
+  std::vector<std::string> names;
+  for (const Check& check : verification.checks) {
+    names.push_back(check.name);
+  }
+  EXPECT_THAT(names, testing::ElementsAre("signature", "statement", "model.npz digest", "model.pt digest", "mechanism",
+                                          "epsilon", "ledger"));
+  EXPECT_LE(verification.recomputed_epsilon, 1 + 1e-9);
+  EXPECT_GT(verification.recomputed_epsilon, 0.9999);
+  EXPECT_EQ(verification.statement.job, "tenants/acme/jobs/j-1");
+}
+
+TEST_F(CertificateTest, TheEnvelopeIsCompactJsonWithOneSignature) {
+  const std::string envelope = SignStatement(ExampleStatement(), key_).value();
+  const Json json = Json::parse(envelope);
+  EXPECT_EQ(json.dump(), envelope);
+  EXPECT_EQ(json["payloadType"], "application/vnd.in-toto+json");
+  EXPECT_EQ(Base64Decode(json["payload"].get<std::string>()).value(), StatementToJson(ExampleStatement()));
+  ASSERT_EQ(json["signatures"].size(), 1U);
+  EXPECT_EQ(json["signatures"][0]["keyid"], key_.verifying_key().key_id());
+  EXPECT_EQ(envelope, SignPayload(StatementToJson(ExampleStatement()), key_));
+}
+
+TEST_F(CertificateTest, EveryFlippedByteIsRefused) {
+  const std::string envelope = SignStatement(ExampleStatement(), key_).value();
+  for (size_t i = 0; i < envelope.size(); ++i) {
+    for (const int flip : {1, 0x20, 0x80}) {
+      std::string altered = envelope;
+      altered[i] = static_cast<char>(altered[i] ^ flip);
+      const auto verification = VerifyCertificate(altered, trusted(), {});
+      EXPECT_FALSE(verification.ok() && verification->passed()) << i << " " << flip;
+    }
+  }
+}
+
+TEST_F(CertificateTest, EveryTruncationAndAddedByteIsRefused) {
+  const std::string envelope = SignStatement(ExampleStatement(), key_).value();
+  for (size_t i = 0; i < envelope.size(); ++i) {
+    EXPECT_FALSE(VerifyCertificate(envelope.substr(0, i), trusted(), {}).ok()) << i;
+  }
+  for (const char* added : {" ", "\n", "x", "{}"}) {
+    EXPECT_FALSE(VerifyCertificate(envelope + added, trusted(), {}).ok());
+    EXPECT_FALSE(VerifyCertificate(added + envelope, trusted(), {}).ok());
+  }
+}
+
+TEST_F(CertificateTest, WhatIsNotAnEnvelopeIsInvalid) {
+  const Json json = Json::parse(SignStatement(ExampleStatement(), key_).value());
+  std::vector<Json> wrong(8, json);
+  wrong[0]["extra"] = 1;
+  wrong[1].erase("payload");
+  wrong[2]["payloadType"] = "text/plain";
+  wrong[3]["signatures"].push_back(json["signatures"][0]);
+  wrong[4]["signatures"] = Json::array();
+  wrong[5]["signatures"][0]["extra"] = 1;
+  wrong[6]["payload"] = 7;
+  wrong[7]["signatures"][0]["sig"] = "not base64";
+  for (const Json& envelope : wrong) {
+    const absl::Status status = VerifyCertificate(envelope.dump(), trusted(), {}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << envelope.dump().substr(0, 80);
+  }
+  // The same content in another spelling.
+  EXPECT_EQ(VerifyCertificate(json.dump(2), trusted(), {}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CertificateTest, AKeyThatIsNotTrustedIsRefused) {
+  const SigningKey stranger = SigningKey::Generate().value();
+  const std::string envelope = SignStatement(ExampleStatement(), stranger).value();
+  const Verification verification = VerifyCertificate(envelope, trusted(), {npz_}).value();
+  ASSERT_EQ(verification.checks.size(), 1U);
+  ExpectOnlyFailure(verification, "signature", "not trusted");
+  EXPECT_FALSE(VerifyCertificate(envelope, {}, {}).value().passed());
+  const std::vector<VerifyingKey> both = {key_.verifying_key(), stranger.verifying_key()};
+  EXPECT_TRUE(VerifyCertificate(envelope, both, {npz_}).value().passed());
+}
+
+TEST_F(CertificateTest, AStrangersSignatureUnderATrustedKeyIdIsRefused) {
+  const SigningKey stranger = SigningKey::Generate().value();
+  Json json = Json::parse(SignStatement(ExampleStatement(), stranger).value());
+  json["signatures"][0]["keyid"] = key_.verifying_key().key_id();
+  const Verification verification = VerifyCertificate(json.dump(), trusted(), {}).value();
+  ASSERT_EQ(verification.checks.size(), 1U);
+  ExpectOnlyFailure(verification, "signature", "not a signature of key");
+}
+
+TEST_F(CertificateTest, AnotherModelIsRefusedByName) {
+  const std::string envelope = SignStatement(ExampleStatement(), key_).value();
+  const Verification verification = VerifyCertificate(envelope, trusted(), {npz_, other_}).value();
+  ExpectOnlyFailure(verification, "other.npz digest", "none of the certificate's files");
+  EXPECT_TRUE(Find(verification, "model.npz digest")->passed);
+}
+
+TEST_F(CertificateTest, AModelThatCannotBeReadIsRefused) {
+  const std::string envelope = SignStatement(ExampleStatement(), key_).value();
+  const Verification verification = VerifyCertificate(envelope, trusted(), {"/nonexistent/model.npz"}).value();
+  ExpectOnlyFailure(verification, "model.npz digest", "no file");
+}
+
+TEST_F(CertificateTest, AnUnderstatedEpsilonIsRefusedEvenWhenSigned) {
+  Statement statement = ExampleStatement();
+  statement.plan.set_epsilon(0.99);
+  const Verification verification = Verify(statement);
+  ExpectOnlyFailure(verification, "epsilon", "understates");
+  EXPECT_GT(verification.recomputed_epsilon, 0.9999);
+}
+
+TEST_F(CertificateTest, AnOverstatedEpsilonIsAccepted) {
+  Statement statement = ExampleStatement();
+  statement.plan.set_epsilon(1.5);
+  EXPECT_TRUE(Verify(statement).passed());
+}
+
+TEST_F(CertificateTest, AnUnderstatedDeltaIsRefused) {
+  Statement statement = ExampleStatement();
+  statement.plan.set_delta(2e-5);
+  ExpectOnlyFailure(Verify(statement), "epsilon", "understates");
+  statement.plan.set_delta(0);
+  ExpectOnlyFailure(Verify(statement), "epsilon", "delta");
+}
+
+TEST_F(CertificateTest, AnEventThatDoesNotFollowFromThePlanIsRefused) {
+  const struct {
+    std::string detail;
+    std::function<void(v1::Plan&)> spoil;
+  } kCases[] = {
+      {"noise_multiplier", [](v1::Plan& p) { p.set_noise_multiplier(p.noise_multiplier() * (1 - 1e-9)); }},
+      {"noise_multiplier", [](v1::Plan& p) { p.set_noise_multiplier(p.noise_multiplier() * (1 + 1e-9)); }},
+      {"count every step", [](v1::Plan& p) { p.set_steps(98); }},
+      {"sensitivity", [](v1::Plan& p) { p.set_summation_error(1e-3); }},
+      {"sensitivity", [](v1::Plan& p) { p.set_lattice_bits(10); }},
+      {"cannot recompute the method DPAR_GM", [](v1::Plan& p) { p.set_method(v1::DPAR_GM); }},
+      {"SOUND", [](v1::Plan& p) { p.set_accountant(v1::AS_PUBLISHED); }},
+      {"out of range", [](v1::Plan& p) { p.set_summation_error(-1); }},
+      {"out of range", [](v1::Plan& p) { p.set_gradient_clip(-0.3); }},
+      {"out of range", [](v1::Plan& p) { p.set_lattice_bits(2000); }},
+  };
+  for (const auto& test : kCases) {
+    Statement statement = ExampleStatement();
+    test.spoil(statement.plan);
+    ExpectOnlyFailure(Verify(statement), "mechanism", test.detail);
+  }
+}
+
+TEST_F(CertificateTest, ASensitivityThatForgetsTheLatticeIsRefused) {
+  Statement statement = ExampleStatement();
+  v1::GaussianEvent& event = *statement.plan.mutable_event()->mutable_gaussian();
+  event.set_sensitivity(statement.plan.gradient_clip());
+  statement.units = EventUnits(statement.plan.event(), statement.order).value();
+  ExpectOnlyFailure(Verify(statement), "mechanism", "sensitivity");
+}
+
+TEST_F(CertificateTest, AnEventOutOfRangeIsRefused) {
+  for (const double bad : {0.0, -1.0}) {
+    Statement statement = ExampleStatement();
+    statement.plan.mutable_event()->mutable_gaussian()->set_noise_stddev(bad);
+    EXPECT_FALSE(Verify(statement).passed());
+  }
+}
+
+TEST_F(CertificateTest, ALedgerEntryThatChargedAnotherPriceIsRefused) {
+  Statement statement = ExampleStatement();
+  statement.units -= 1;
+  ExpectOnlyFailure(Verify(statement), "ledger", "the ledger charged");
+  statement.units += 2;
+  ExpectOnlyFailure(Verify(statement), "ledger", "the ledger charged");
+}
+
+TEST_F(CertificateTest, AnEventAboveTheCapIsRefused) {
+  Statement statement = ExampleStatement();
+  statement.cap_epsilon = 0.5;
+  ExpectOnlyFailure(Verify(statement), "ledger", "exceeds the budget's cap");
+}
+
+TEST_F(CertificateTest, AnOrderOrCapOutOfRangeIsRefused) {
+  Statement statement = ExampleStatement();
+  statement.order = 1;
+  ExpectOnlyFailure(Verify(statement), "ledger", "order");
+  statement = ExampleStatement();
+  statement.cap_delta = 1;
+  ExpectOnlyFailure(Verify(statement), "ledger", "cap_delta");
+}
+
+TEST_F(CertificateTest, ASignedPayloadThatIsNotAStatementIsRefused) {
+  for (const char* payload : {"", "{}", "hello world"}) {
+    const Verification verification = VerifyCertificate(SignPayload(payload, key_), trusted(), {npz_}).value();
+    ExpectOnlyFailure(verification, "statement", "");
+    EXPECT_EQ(verification.checks.size(), 2U);
+  }
+}
+
+TEST_F(CertificateTest, APublicCertificateSaysThatNothingIsPromised) {
+  const std::string envelope = SignStatement(ExamplePublicStatement(), key_).value();
+  const Verification verification = VerifyCertificate(envelope, trusted(), {npz_}).value();
+  EXPECT_TRUE(verification.passed());
+  ASSERT_NE(Find(verification, "promise"), nullptr);
+  EXPECT_THAT(Find(verification, "promise")->detail, HasSubstr("nothing is promised"));
+  EXPECT_EQ(Find(verification, "epsilon"), nullptr);
+  EXPECT_EQ(verification.recomputed_epsilon, 0);
+  EXPECT_FALSE(VerifyCertificate(envelope, trusted(), {other_}).value().passed());
+}
+
+TEST_F(CertificateTest, AStatementThatWouldNotBeTakenBackIsNotSigned) {
+  Statement statement = ExampleStatement();
+  statement.job = "not a name";
+  EXPECT_EQ(SignStatement(statement, key_).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(CertificateTest, AnEmptyVerificationHasNotPassed) { EXPECT_FALSE(Verification().passed()); }
+
+}  // namespace
+}  // namespace dpar

@@ -1,0 +1,34 @@
+// SHA-256 and HMAC-SHA-256, and strict hex and base64.
+#ifndef DPAR_CORE_CERTIFICATE_DIGEST_H_
+#define DPAR_CORE_CERTIFICATE_DIGEST_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace dpar {
+
+// Lower-case hex of SHA-256.
+std::string Sha256Hex(absl::string_view bytes);
+
+// Lower-case hex of the SHA-256 of a file's bytes. NOT_FOUND or UNAVAILABLE when it cannot be read.
+absl::StatusOr<std::string> Sha256File(const std::string& path);
+
+// Lower-case hex of HMAC-SHA-256 of `message` under `key` (raw bytes).
+std::string HmacSha256Hex(absl::string_view key, absl::string_view message);
+
+// Standard base64 with padding. Decoding accepts exactly what encoding gives.
+std::string Base64Encode(absl::string_view bytes);
+absl::StatusOr<std::string> Base64Decode(absl::string_view text);
+
+// Lower-case hex, even length.
+absl::StatusOr<std::string> HexDecode(absl::string_view text);
+
+// Equal, in time that depends on the lengths only.
+bool ConstantTimeEqual(absl::string_view a, absl::string_view b);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_CERTIFICATE_DIGEST_H_

@@ -1,0 +1,51 @@
+// Ed25519 keys that sign certificates.
+#ifndef DPAR_CORE_CERTIFICATE_SIGNING_KEY_H_
+#define DPAR_CORE_CERTIFICATE_SIGNING_KEY_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace dpar {
+
+// A public key. The key id is the SHA-256 of its SubjectPublicKeyInfo (DER) in lower-case hex.
+class VerifyingKey {
+ public:
+  // Reads a PEM SubjectPublicKeyInfo. INVALID_ARGUMENT unless it holds an Ed25519 key.
+  static absl::StatusOr<VerifyingKey> FromPem(absl::string_view pem);
+
+  [[nodiscard]] const std::string& key_id() const { return key_id_; }
+  [[nodiscard]] const std::string& pem() const { return pem_; }
+  // True when `signature` is this key's signature of `message`.
+  [[nodiscard]] bool Verify(absl::string_view message, absl::string_view signature) const;
+
+ private:
+  VerifyingKey() = default;
+  std::shared_ptr<void> key_;
+  std::string key_id_;
+  std::string pem_;
+};
+
+// A private key with its public half.
+class SigningKey {
+ public:
+  static absl::StatusOr<SigningKey> Generate();
+  // Reads a PEM PKCS#8 private key. INVALID_ARGUMENT unless it holds an Ed25519 key.
+  static absl::StatusOr<SigningKey> FromPem(absl::string_view pem);
+
+  [[nodiscard]] const VerifyingKey& verifying_key() const { return verifying_key_; }
+  [[nodiscard]] std::string private_pem() const;
+  // The 64-byte signature of `message`.
+  [[nodiscard]] absl::StatusOr<std::string> Sign(absl::string_view message) const;
+
+ private:
+  explicit SigningKey(std::shared_ptr<void> key, VerifyingKey verifying_key);
+  std::shared_ptr<void> key_;
+  VerifyingKey verifying_key_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_CERTIFICATE_SIGNING_KEY_H_

@@ -1,0 +1,294 @@
+#include "core/certificate/statement.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/certificate/testing/example_statement.h"
+#include "core/error.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "gtest/gtest.h"
+
+namespace dpar {
+namespace {
+
+using ::google::protobuf::util::MessageDifferencer;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Json = nlohmann::ordered_json;
+using Pointer = Json::json_pointer;
+
+Json ExampleJson() { return Json::parse(StatementToJson(ExampleStatement())); }
+
+std::vector<std::string> Keys(const Json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) {
+    keys.push_back(key);
+  }
+  return keys;
+}
+
+void ExpectRefused(const std::string& json, const std::string& field) {
+  const absl::Status status = StatementFromJson(json).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << json;
+  const auto info = GetErrorInfo(status);
+  ASSERT_TRUE(info.has_value());
+  EXPECT_EQ(info->reason(), "INVALID_FIELD");
+  EXPECT_EQ(info->metadata().at("field"), field);
+}
+
+// Every place in the document.
+void CollectPaths(const Json& json, const std::string& path, std::vector<std::string>& paths) {
+  if (!json.is_structured()) {
+    return;
+  }
+  for (const auto& [key, value] : json.items()) {
+    const std::string child = absl::StrCat(path, "/", key);
+    paths.push_back(child);
+    CollectPaths(value, child, paths);
+  }
+}
+
+TEST(StatementTest, IsAnInTotoStatementWithThePromiseFirst) {
+  const std::string text = StatementToJson(ExampleStatement());
+  EXPECT_THAT(text, StartsWith("{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[{\"name\":\"model.npz\","
+                               "\"digest\":{\"sha256\":\""));
+  EXPECT_THAT(text, HasSubstr("\"predicateType\":\"urn:dpar:privacy-certificate:v1\",\"predicate\":{\"promise\":"
+                              "\"node-level differential privacy\",\"unit_of_privacy\":"));
+  const Json json = Json::parse(text);
+  EXPECT_THAT(Keys(json), ElementsAre("_type", "subject", "predicateType", "predicate"));
+  EXPECT_THAT(Keys(json["predicate"]),
+              ElementsAre("promise", "unit_of_privacy", "neighbour_relation", "epsilon", "delta", "accountant",
+                          "mechanism", "event", "unprotected", "random_source", "trust_model", "released",
+                          "not_released", "charged", "dataset", "ledger", "software", "created_at", "job"));
+  EXPECT_EQ(json["predicate"]["epsilon"], 1.0);
+  EXPECT_EQ(json["predicate"]["accountant"]["name"], "SOUND");
+}
+
+TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
+  const Json list = ExampleJson()["predicate"]["unprotected"];
+  ASSERT_EQ(list.size(), 9U);
+  EXPECT_EQ(list[0], (Json{{"quantity", "node slots N"}, {"value", 2995}}));
+  EXPECT_EQ(list[1], (Json{{"quantity", "feature width d"}, {"value", 2879}}));
+  EXPECT_EQ(list[2], (Json{{"quantity", "class count c"}, {"value", 7}}));
+  EXPECT_EQ(list[4], (Json{{"quantity", "steps"}, {"value", 97}}));
+  EXPECT_EQ(list[7]["quantity"], "wall-clock time");
+}
+
+TEST(StatementTest, HoldsEveryFieldOfThePlanExceptWhatIsLeft) {
+  // event and price_units stand elsewhere in the certificate; left_units is about other jobs.
+  Statement statement = ExampleStatement();
+  statement.plan.set_published_epsilon(0.25);
+  const Json plan = Json::parse(StatementToJson(statement))["predicate"]["mechanism"]["plan"];
+  const auto* descriptor = v1::Plan::descriptor();
+  size_t expected = 0;
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const std::string& name = descriptor->field(i)->name();
+    if (name == "event" || name == "price_units" || name == "left_units") {
+      EXPECT_FALSE(plan.contains(name));
+      continue;
+    }
+    EXPECT_TRUE(plan.contains(name)) << name << " is executed but not certified";
+    ++expected;
+  }
+  EXPECT_EQ(plan.size(), expected);
+}
+
+TEST(StatementTest, ComesBackTheSameBitForBit) {
+  Statement statement = ExampleStatement();
+  for (const double value : {0.1, 1.0 / 3, 1e-300, 5e-324, 1.7976931348623157e308, 0.1 + 0.2, 123456789.0, 1e22}) {
+    statement.plan.set_learning_rate(value);
+    statement.plan.set_published_epsilon(-value);
+    const Statement again = StatementFromJson(StatementToJson(statement)).value();
+    EXPECT_TRUE(MessageDifferencer::Equals(again.plan, statement.plan)) << value;
+    EXPECT_EQ(StatementToJson(again), StatementToJson(statement));
+  }
+}
+
+TEST(StatementTest, ComesBackWithEveryField) {
+  const Statement statement = ExampleStatement();
+  const Statement again = StatementFromJson(StatementToJson(statement)).value();
+  EXPECT_EQ(again.subjects, statement.subjects);
+  EXPECT_EQ(again.job, statement.job);
+  EXPECT_EQ(again.dataset, statement.dataset);
+  EXPECT_EQ(again.dataset_digest, statement.dataset_digest);
+  EXPECT_EQ(again.sizes, statement.sizes);
+  EXPECT_FALSE(again.is_public);
+  EXPECT_EQ(again.budget, statement.budget);
+  EXPECT_EQ(again.ledger_sequence, 3);
+  EXPECT_EQ(again.ledger_hash, statement.ledger_hash);
+  EXPECT_EQ(again.cap_epsilon, 8);
+  EXPECT_EQ(again.cap_delta, 3e-5);
+  EXPECT_EQ(again.order, statement.order);
+  EXPECT_EQ(again.units, statement.units);
+  EXPECT_EQ(again.software, "dpar 0.1.0");
+  EXPECT_EQ(again.created_at, "2026-01-02T03:04:05Z");
+}
+
+TEST(StatementTest, PromisesNothingForPublicData) {
+  const Statement statement = ExamplePublicStatement();
+  const Json json = Json::parse(StatementToJson(statement));
+  EXPECT_EQ(json["predicate"]["promise"], "none: the dataset was declared public");
+  EXPECT_TRUE(json["predicate"]["epsilon"].is_null());
+  EXPECT_TRUE(json["predicate"]["delta"].is_null());
+  EXPECT_TRUE(json["predicate"]["ledger"].is_null());
+  EXPECT_THAT(json["predicate"]["random_source"].get<std::string>(), StartsWith("not private"));
+  const Statement again = StatementFromJson(StatementToJson(statement)).value();
+  EXPECT_TRUE(again.is_public);
+  EXPECT_EQ(again.budget, "");
+}
+
+TEST(StatementTest, TakesAPublicJobWithoutNoiseAndNoPrivateOne) {
+  Statement statement = ExamplePublicStatement();
+  statement.plan.clear_event();
+  EXPECT_FALSE(StatementFromJson(StatementToJson(statement)).value().plan.has_event());
+  statement = ExampleStatement();
+  statement.plan.clear_event();
+  ExpectRefused(StatementToJson(statement), "predicate.event");
+}
+
+TEST(StatementTest, RefusesTheRemovalOfAnyField) {
+  const Json json = ExampleJson();
+  std::vector<std::string> paths;
+  CollectPaths(json, "", paths);
+  EXPECT_GT(paths.size(), 90U);
+  for (const std::string& path : paths) {
+    const Json altered = json.patch(Json::array({Json{{"op", "remove"}, {"path", path}}}));
+    const bool one_subject_is_enough = path == "/subject/0" || path == "/subject/1";
+    EXPECT_EQ(StatementFromJson(altered.dump()).ok(), one_subject_is_enough) << path;
+  }
+}
+
+TEST(StatementTest, RefusesAnotherTypeInAnyField) {
+  const Json json = ExampleJson();
+  std::vector<std::string> paths;
+  CollectPaths(json, "", paths);
+  for (const std::string& path : paths) {
+    for (const Json& other : {Json(nullptr), Json(true), Json("text"), Json(-1.5), Json::array(), Json::object()}) {
+      Json altered = json;
+      altered[Pointer(path)] = other;
+      // Some text fields take any text, some numbers any number.
+      const bool same_type = other.type() == json[Pointer(path)].type();
+      if (!same_type) {
+        EXPECT_FALSE(StatementFromJson(altered.dump()).ok()) << path << " " << other;
+      }
+    }
+  }
+}
+
+TEST(StatementTest, RefusesAnUnknownFieldInAnyObject) {
+  const Json json = ExampleJson();
+  std::vector<std::string> paths;
+  CollectPaths(json, "", paths);
+  paths.emplace_back("");
+  for (const std::string& path : paths) {
+    if (json[Pointer(path)].is_object()) {
+      Json altered = json;
+      altered[Pointer(path)]["extra"] = 1;
+      ExpectRefused(altered.dump(), absl::StrCat(path, "/extra"));
+    }
+  }
+}
+
+TEST(StatementTest, RefusesRepeatedKeysAtAnyDepth) {
+  const std::string text = StatementToJson(ExampleStatement());
+  const auto doubled = [&](const std::string& key_and_value) {
+    std::string altered = text;
+    altered.insert(altered.find(key_and_value), absl::StrCat(key_and_value, ","));
+    return altered;
+  };
+  ExpectRefused(doubled("\"predicateType\":\"urn:dpar:privacy-certificate:v1\""), "statement");
+  ExpectRefused(doubled("\"epsilon\":1.0"), "statement");
+  ExpectRefused(doubled("\"steps\":97"), "statement");
+  ExpectRefused(doubled("\"name\":\"model.pt\""), "statement");
+}
+
+TEST(StatementTest, RefusesAnotherSpellingOfTheSame) {
+  const std::string text = StatementToJson(ExampleStatement());
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string altered = text;
+    return altered.replace(altered.find(from), from.size(), to);
+  };
+  ExpectRefused(absl::StrCat(" ", text), "statement");
+  ExpectRefused(absl::StrCat(text, "\n"), "statement");
+  ExpectRefused(replaced("\"momentum\":0.9", "\"momentum\":0.90"), "statement");
+  ExpectRefused(replaced("\"momentum\":0.9", "\"momentum\":9e-1"), "statement");
+  ExpectRefused(replaced("\"steps\":97", "\"steps\": 97"), "statement");
+  ExpectRefused(replaced("\"job\":", "\"\\u006aob\":"), "statement");
+  // The same fields in another order.
+  ExpectRefused(nlohmann::json::parse(text).dump(), "statement");
+}
+
+TEST(StatementTest, RefusesAStatedEpsilonThatIsNotThePlans) {
+  Json json = ExampleJson();
+  json["predicate"]["epsilon"] = 0.5;
+  ExpectRefused(json.dump(), "/predicate/epsilon");
+  json = ExampleJson();
+  json["predicate"]["promise"] = "perfect secrecy";
+  ExpectRefused(json.dump(), "/predicate/promise");
+  json = ExampleJson();
+  json["predicate"]["unprotected"][0]["value"] = 2994;
+  ExpectRefused(json.dump(), "/predicate/unprotected/0/value");
+}
+
+TEST(StatementTest, RefusesMalformedValuesByName) {
+  const struct {
+    std::string field;
+    std::function<void(Statement&)> spoil;
+  } kCases[] = {
+      {"subject", [](Statement& s) { s.subjects.clear(); }},
+      {"subject.name", [](Statement& s) { s.subjects[""] = s.subjects["model.pt"]; }},
+      {"subject.name", [](Statement& s) { s.subjects["a/b"] = s.subjects["model.pt"]; }},
+      {"subject.digest.sha256", [](Statement& s) { s.subjects["model.pt"] = "abc"; }},
+      {"subject.digest.sha256", [](Statement& s) { s.subjects["model.pt"] = std::string(64, 'A'); }},
+      {"predicate.job", [](Statement& s) { s.job = "jobs/1"; }},
+      {"predicate.job", [](Statement& s) { s.job = "tenants/acme/jobs/J_1"; }},
+      {"predicate.dataset.name", [](Statement& s) { s.dataset = "tenants/acme/jobs/x"; }},
+      {"predicate.dataset.digest", [](Statement& s) { s.dataset_digest.clear(); }},
+      {"predicate.dataset.node_count", [](Statement& s) { s.sizes.node_count = 0; }},
+      {"predicate.dataset.feature_count", [](Statement& s) { s.sizes.feature_count = -1; }},
+      {"predicate.dataset.class_count", [](Statement& s) { s.sizes.class_count = 0; }},
+      {"predicate.ledger.budget", [](Statement& s) { s.budget.clear(); }},
+      {"predicate.ledger.hash", [](Statement& s) { s.ledger_hash = "0123456789abcdef"; }},
+      {"predicate.ledger.sequence", [](Statement& s) { s.ledger_sequence = 0; }},
+      {"predicate.software", [](Statement& s) { s.software.clear(); }},
+      {"predicate.created_at", [](Statement& s) { s.created_at = "yesterday"; }},
+      {"predicate.created_at", [](Statement& s) { s.created_at = "2026-01-02T03:04:05+01:00"; }},
+      {"predicate.mechanism.plan.lattice_bits", [](Statement& s) { s.plan.set_lattice_bits(-1); }},
+      {"predicate.mechanism.plan.learning_rate",
+       [](Statement& s) { s.plan.set_learning_rate(std::numeric_limits<double>::quiet_NaN()); }},
+      {"predicate.mechanism.plan.epsilon",
+       [](Statement& s) { s.plan.set_epsilon(std::numeric_limits<double>::infinity()); }},
+  };
+  for (const auto& test : kCases) {
+    Statement statement = ExampleStatement();
+    test.spoil(statement);
+    ExpectRefused(StatementToJson(statement), test.field);
+  }
+}
+
+TEST(StatementTest, RefusesWhatIsNotAJsonObject) {
+  const std::string deep = std::string(100000, '[') + std::string(100000, ']');
+  for (const std::string& text :
+       {std::string(), std::string("null"), std::string("[]"), std::string("{"), deep, std::string("{\"a\":1e999}"),
+        std::string("{\"a\":\"\xff\"}"), std::string((size_t{1} << 20) + 1, ' '), std::string("{}{}")}) {
+    ExpectRefused(text, "statement");
+  }
+}
+
+TEST(StatementTest, TextThatIsNotUtf8DoesNotComeBack) {
+  Statement statement = ExampleStatement();
+  statement.software = "dpar \xff";
+  const std::string json = StatementToJson(statement);
+  const auto again = StatementFromJson(json);
+  EXPECT_TRUE(!again.ok() || again->software != statement.software);
+}
+
+}  // namespace
+}  // namespace dpar
