@@ -1,0 +1,240 @@
+#include "server/ledger/ledger.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/error.h"
+#include "core/privacy/gaussian.h"
+#include "core/status_macros.h"
+#include "server/ledger/entries.h"
+#include "server/store/message_text.h"
+
+namespace dpar {
+namespace {
+
+absl::Status StoreAccount(Transaction& transaction, const std::string& budget_id, const Account& account) {
+  if (account.posted_units < 0 || account.reserved_units < 0 || account.live_events < 0) {
+    return CorruptBudget("a ledger entry would make a sum negative", budget_id);
+  }
+  DPAR_ASSIGN_OR_RETURN(
+      const int64_t changed,
+      transaction.Execute(
+          "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
+          "live_events = $6, head_sequence = $7, head_hash = $8 WHERE id = $1",
+          {budget_id, account.terms.cap_epsilon, account.terms.cap_units, account.posted_units, account.reserved_units,
+           account.live_events, account.head_sequence, account.head_hash}));
+  return changed == 1 ? absl::OkStatus() : CorruptBudget("a budget vanished while it was written", budget_id);
+}
+
+// Appends an entry (all but sequence, time, actor and hash are set) and moves the account's head.
+absl::Status Append(Transaction& transaction, const std::string& budget_id, Account& account, v1::LedgerEntry entry,
+                    const EntryContext& context) {
+  std::string event_text;
+  if (entry.has_event()) {
+    DPAR_ASSIGN_OR_RETURN(event_text, MessageToText(entry.event()));
+  }
+  const int64_t time = absl::ToUnixMicros(context.time);
+  entry.set_sequence(account.head_sequence + 1);
+  *entry.mutable_time() = ToTimestamp(time);
+  entry.set_actor(context.actor);
+  entry.set_hash(EntryHash(budget_id, account.head_hash, entry, event_text));
+  DPAR_RETURN_IF_ERROR(
+      transaction
+          .Execute("INSERT INTO ledger_entries (budget_id, sequence, time, kind, job, actor, units, epsilon, delta, "
+                   "event, reason, attempt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+                   {budget_id, entry.sequence(), time, int64_t{entry.kind()}, TextOrNull(entry.job()), entry.actor(),
+                    entry.units(), entry.epsilon(), entry.delta(), event_text, entry.reason(), int64_t{entry.attempt()},
+                    entry.hash()})
+          .status());
+  account.head_sequence = entry.sequence();
+  account.head_hash = entry.hash();
+  return absl::OkStatus();
+}
+
+// The job's RESERVE entry, provided that nothing has resolved it.
+absl::StatusOr<v1::LedgerEntry> OpenReservation(Transaction& transaction, const std::string& budget_id,
+                                                const std::string& job_name) {
+  DPAR_ASSIGN_OR_RETURN(
+      std::vector<StoredEntry> entries,
+      LoadEntries(transaction, "budget_id = $1 AND job = $2 ORDER BY sequence", {budget_id, job_name}));
+  if (entries.size() != 1 || entries[0].entry.kind() != v1::LedgerEntry::RESERVE) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_ENDED,
+                     absl::StrCat(job_name, " has no open reservation"), {{"resource", job_name}});
+  }
+  return std::move(entries[0].entry);
+}
+
+absl::Status BudgetExhausted(const Account& account, const Price& price, int64_t asked_units) {
+  DPAR_ASSIGN_OR_RETURN(const double largest,
+                        LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
+  const auto per_cent = [&](int64_t units) {
+    return 100.0 * static_cast<double>(units) / static_cast<double>(std::max<int64_t>(1, account.terms.cap_units));
+  };
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, v1::PRIVACY_BUDGET_EXHAUSTED,
+      absl::StrFormat(
+          "the privacy budget cannot pay for this job: epsilon %g asked, which is %.2f%% of the cap; %.2f%% "
+          "is spent, %.2f%% reserved, %.2f%% left; the largest epsilon a job could have now is %.3f",
+          price.epsilon, per_cent(asked_units), per_cent(account.posted_units), per_cent(account.reserved_units),
+          per_cent(account.left_units()), std::floor(1000 * largest) / 1000),
+      {{"asked_epsilon", absl::StrCat(price.epsilon)},
+       {"delta", absl::StrCat(price.delta)},
+       {"asked_units", absl::StrCat(asked_units)},
+       {"posted_units", absl::StrCat(account.posted_units)},
+       {"reserved_units", absl::StrCat(account.reserved_units)},
+       {"left_units", absl::StrCat(account.left_units())},
+       {"cap_units", absl::StrCat(account.terms.cap_units)},
+       {"order", absl::StrCat(account.terms.order)},
+       {"largest_admissible_epsilon", absl::StrFormat("%.17g", largest)}});
+}
+
+// Everything posted, composed as if planned in advance. Gaussian events compose exactly: mu^2 adds up.
+absl::StatusOr<double> EquivalentEpsilon(Transaction& transaction, const std::string& budget_id, double delta) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<StoredEntry> posts,
+                        LoadEntries(transaction, "budget_id = $1 AND kind = $2 ORDER BY sequence",
+                                    {budget_id, int64_t{v1::LedgerEntry::POST}}));
+  double mu_squared = 0;
+  for (const StoredEntry& post : posts) {
+    DPAR_ASSIGN_OR_RETURN(const double mu, EventMu(post.entry.event()));
+    mu_squared += mu * mu;
+  }
+  return mu_squared > 0 ? GaussianEpsilon(std::sqrt(mu_squared), delta) : 0.0;
+}
+
+}  // namespace
+
+absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, const BudgetTerms& terms,
+                        const EntryContext& context) {
+  DPAR_RETURN_IF_ERROR(transaction
+                           .Execute("INSERT INTO budgets (id, cap_epsilon, cap_delta, renyi_order, cap_units, "
+                                    "posted_units, reserved_units, live_events, head_sequence, head_hash) "
+                                    "VALUES ($1, $2, $3, $4, $5, 0, 0, 0, 0, '')",
+                                    {budget_id, terms.cap_epsilon, terms.cap_delta, terms.order, terms.cap_units})
+                           .status());
+  Account account;
+  account.terms = terms;
+  v1::LedgerEntry entry;
+  entry.set_kind(v1::LedgerEntry::OPEN);
+  entry.set_units(terms.cap_units);
+  entry.set_epsilon(terms.cap_epsilon);
+  entry.set_delta(terms.cap_delta);
+  entry.set_reason(absl::StrCat(kOrderPrefix, terms.order));
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  return StoreAccount(transaction, budget_id, account);
+}
+
+absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string& budget_id) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
+  v1::Budget budget;
+  budget.set_cap_epsilon(account.terms.cap_epsilon);
+  budget.set_cap_delta(account.terms.cap_delta);
+  budget.set_order(account.terms.order);
+  budget.set_cap_units(account.terms.cap_units);
+  budget.set_posted_units(account.posted_units);
+  budget.set_reserved_units(account.reserved_units);
+  budget.set_left_units(account.left_units());
+  budget.set_live_events(account.live_events);
+  DPAR_ASSIGN_OR_RETURN(const double largest,
+                        LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
+  budget.set_largest_admissible_epsilon(largest);
+  DPAR_ASSIGN_OR_RETURN(const double equivalent, EquivalentEpsilon(transaction, budget_id, account.terms.cap_delta));
+  budget.set_equivalent_epsilon(equivalent);
+  return budget;
+}
+
+absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_id, const Price& price) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(const int64_t units, EventUnits(price.event, account.terms.order));
+  DPAR_ASSIGN_OR_RETURN(const bool admitted,
+                        Admits(account.terms, account.used_units(), account.live_events, price.event));
+  return admitted ? absl::OkStatus() : BudgetExhausted(account, price, units);
+}
+
+absl::Status Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+                     const Price& price, const EntryContext& context) {
+  DPAR_RETURN_IF_ERROR(CheckAdmission(transaction, budget_id, price));
+  DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(const int64_t units, EventUnits(price.event, account.terms.order));
+  v1::LedgerEntry entry;
+  entry.set_kind(v1::LedgerEntry::RESERVE);
+  entry.set_job(job_name);
+  entry.set_units(units);
+  entry.set_epsilon(price.epsilon);
+  entry.set_delta(price.delta);
+  *entry.mutable_event() = price.event;
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  account.reserved_units += units;
+  account.live_events += 1;
+  return StoreAccount(transaction, budget_id, account);
+}
+
+absl::StatusOr<EntryPosition> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+                                   int attempt, const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry entry, OpenReservation(transaction, budget_id, job_name));
+  DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, budget_id));
+  entry.set_kind(v1::LedgerEntry::POST);
+  entry.set_attempt(attempt);
+  account.reserved_units -= entry.units();
+  account.posted_units += entry.units();
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
+  return EntryPosition{account.head_sequence, account.head_hash};
+}
+
+absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,
+                  const std::string& reason, const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry entry, OpenReservation(transaction, budget_id, job_name));
+  DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, budget_id));
+  entry.set_kind(v1::LedgerEntry::VOID);
+  entry.set_attempt(attempt);
+  entry.set_reason(reason);
+  account.reserved_units -= entry.units();
+  account.live_events -= 1;
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  return StoreAccount(transaction, budget_id, account);
+}
+
+absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,
+                    const std::string& reason, const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(const int64_t cap_units, CapUnits(cap_epsilon, account.terms.cap_delta, account.terms.order));
+  if (cap_units < account.used_units()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_BUDGET_EXHAUSTED,
+                     absl::StrFormat("a cap of epsilon %g is %d units, below the %d that are spent or reserved",
+                                     cap_epsilon, cap_units, account.used_units()),
+                     {{"asked_epsilon", absl::StrCat(cap_epsilon)},
+                      {"asked_units", absl::StrCat(cap_units)},
+                      {"posted_units", absl::StrCat(account.posted_units)},
+                      {"reserved_units", absl::StrCat(account.reserved_units)},
+                      {"cap_units", absl::StrCat(account.terms.cap_units)}});
+  }
+  account.terms.cap_epsilon = cap_epsilon;
+  account.terms.cap_units = cap_units;
+  v1::LedgerEntry entry;
+  entry.set_kind(v1::LedgerEntry::ADJUST);
+  entry.set_units(cap_units);
+  entry.set_epsilon(cap_epsilon);
+  entry.set_delta(account.terms.cap_delta);
+  entry.set_reason(reason);
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  return StoreAccount(transaction, budget_id, account);
+}
+
+absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
+                                                         int64_t after_sequence, int64_t limit) {
+  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> stored,
+                        LoadEntries(transaction, "budget_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+                                    {budget_id, after_sequence, limit}));
+  std::vector<v1::LedgerEntry> entries;
+  entries.reserve(stored.size());
+  for (StoredEntry& entry : stored) {
+    entries.push_back(std::move(entry.entry));
+  }
+  return entries;
+}
+
+}  // namespace dpar

@@ -1,0 +1,61 @@
+// Where files live below the data directory, and nothing else does.
+//
+//   dpar.sqlite               the store
+//   lock                      held by the one running dpard
+//   tls/ca.pem tls/ca.key tls/server.pem tls/server.key
+//   keys/signing.key keys/signing.pub
+//   operator.token            the first operator token
+//   address                   host:port that the running server listens on
+//   uploads/{tenant}/{id}     bytes of an open upload
+//   datasets/{tenant}/{id}/graph.npz
+//   jobs/{tenant}/{id}/model.npz, model.pt
+#ifndef DPAR_SERVER_STORE_DATA_DIRECTORY_H_
+#define DPAR_SERVER_STORE_DATA_DIRECTORY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace dpar {
+
+// Paths below one data directory. Tenant, dataset, job and upload arguments are resource names (tenants/t/...), whose
+// ids were validated, so a path never leaves the directory.
+class DataDirectory {
+ public:
+  explicit DataDirectory(std::string root) : root_(std::move(root)) {}
+
+  [[nodiscard]] const std::string& root() const { return root_; }
+  [[nodiscard]] std::string Database() const { return root_ + "/dpar.sqlite"; }
+  [[nodiscard]] std::string Lock() const { return root_ + "/lock"; }
+  [[nodiscard]] std::string Address() const { return root_ + "/address"; }
+  [[nodiscard]] std::string OperatorToken() const { return root_ + "/operator.token"; }
+  [[nodiscard]] std::string CaCertificate() const { return root_ + "/tls/ca.pem"; }
+  [[nodiscard]] std::string CaKey() const { return root_ + "/tls/ca.key"; }
+  [[nodiscard]] std::string ServerCertificate() const { return root_ + "/tls/server.pem"; }
+  [[nodiscard]] std::string ServerKey() const { return root_ + "/tls/server.key"; }
+  [[nodiscard]] std::string SigningKey() const { return root_ + "/keys/signing.key"; }
+  [[nodiscard]] std::string SigningPublicKey() const { return root_ + "/keys/signing.pub"; }
+  [[nodiscard]] std::string UploadFile(absl::string_view upload_name) const;
+  [[nodiscard]] std::string DatasetFile(absl::string_view dataset_name) const;
+  [[nodiscard]] std::string WeightsFile(absl::string_view job_name) const;
+  [[nodiscard]] std::string ScriptFile(absl::string_view job_name) const;
+
+ private:
+  std::string root_;
+};
+
+// Makes the directory that holds `path`, with owner-only permissions.
+absl::Status MakeParentDirectory(const std::string& path);
+
+// Writes a file atomically and durably: temporary name, fsync, rename, fsync of the directory. `mode` as in chmod.
+absl::Status WriteFileDurably(const std::string& path, absl::string_view bytes, unsigned mode);
+absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
+
+// Removes a file or a directory tree; missing is fine.
+absl::Status RemoveTree(const std::string& path);
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_STORE_DATA_DIRECTORY_H_

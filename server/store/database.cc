@@ -1,0 +1,67 @@
+#include "server/store/database.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+
+namespace dpar {
+
+const Value* RowReader::Next() {
+  const size_t column = next_++;
+  if (!status_.ok()) {
+    return nullptr;
+  }
+  if (column >= row_.size()) {
+    Mismatch();
+    return nullptr;
+  }
+  return &row_[column];
+}
+
+void RowReader::Mismatch() {
+  if (status_.ok()) {
+    status_ = MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT,
+                        absl::StrCat("the store holds an unexpected type in column ", next_ - 1, " of a result"));
+  }
+}
+
+int64_t RowReader::Int() {
+  const Value* value = Next();
+  if (value != nullptr && std::holds_alternative<int64_t>(*value)) {
+    return std::get<int64_t>(*value);
+  }
+  Mismatch();
+  return 0;
+}
+
+double RowReader::Real() {
+  const Value* value = Next();
+  if (value != nullptr && std::holds_alternative<double>(*value)) {
+    return std::get<double>(*value);
+  }
+  Mismatch();
+  return 0;
+}
+
+std::string RowReader::Text() {
+  const Value* value = Next();
+  if (value != nullptr && std::holds_alternative<std::string>(*value)) {
+    return std::get<std::string>(*value);
+  }
+  Mismatch();
+  return {};
+}
+
+std::optional<int64_t> RowReader::OptionalInt() {
+  const Value* value = Next();
+  if (value != nullptr && std::holds_alternative<int64_t>(*value)) {
+    return std::get<int64_t>(*value);
+  }
+  if (value == nullptr || !std::holds_alternative<std::monostate>(*value)) {
+    Mismatch();
+  }
+  return std::nullopt;
+}
+
+}  // namespace dpar

@@ -1,0 +1,312 @@
+#include "server/store/datasets.h"
+
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "server/store/message_text.h"
+#include "server/store/paging.h"
+
+namespace dpar {
+namespace {
+
+// tenants/{t} of tenants/{t}/...
+std::string TenantOf(const std::string& name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
+
+absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::string_view what) {
+  return MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+                   absl::StrCat("a tenant may have at most ", maximum, " ", what),
+                   {{"limit", limit}, {"maximum", absl::StrCat(maximum)}});
+}
+
+absl::StatusOr<int64_t> Count(Transaction& transaction, absl::string_view sql, const std::vector<Value>& parameters) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, parameters));
+  if (rows.size() != 1) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a count has no single result");
+  }
+  RowReader reader(rows[0]);
+  const int64_t count = reader.Int();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return count;
+}
+
+constexpr absl::string_view kDatasetColumns =
+    "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, '')";
+
+absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
+  StoredDataset stored;
+  RowReader reader(row);
+  v1::Dataset& dataset = stored.dataset;
+  dataset.set_name(reader.Text());
+  *dataset.mutable_create_time() = ToTimestamp(reader.Int());
+  dataset.set_node_count(reader.Int());
+  dataset.set_feature_count(reader.Int());
+  dataset.set_class_count(reader.Int());
+  dataset.set_is_public(reader.Int() != 0);
+  dataset.set_content_digest(reader.Text());
+  stored.budget_id = reader.Text();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  if (dataset.is_public() != stored.budget_id.empty()) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a private dataset has no budget in the store",
+                     {{"resource", dataset.name()}});
+  }
+  return stored;
+}
+
+}  // namespace
+
+absl::Status InsertTenant(Transaction& transaction, const std::string& tenant_id, const std::string& content_key,
+                          absl::Time now) {
+  const std::string name = absl::StrCat("tenants/", tenant_id);
+  DPAR_ASSIGN_OR_RETURN(
+      const int64_t inserted,
+      transaction.Execute(
+          "INSERT INTO tenants (name, content_key, create_time) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING",
+          {name, absl::BytesToHexString(content_key), absl::ToUnixMicros(now)}));
+  if (inserted == 0) {
+    return MakeError(absl::StatusCode::kAlreadyExists, v1::RESOURCE_EXISTS, absl::StrCat(name, " exists already"),
+                     {{"resource", name}});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std::string& tenant_id) {
+  const std::string name = absl::StrCat("tenants/", tenant_id);
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT content_key FROM tenants WHERE name = $1", {name}));
+  if (rows.empty()) {
+    return ResourceNotFound(name);
+  }
+  RowReader reader(rows[0]);
+  const std::string key = reader.Text();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return absl::HexStringToBytes(key);
+}
+
+absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_size, const std::string& page_token) {
+  PagePosition after;
+  if (!page_token.empty()) {
+    DPAR_ASSIGN_OR_RETURN(after, ParsePageToken(page_token));
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT name, create_time FROM tenants WHERE (create_time, name) > ($1, $2) "
+                                          "ORDER BY create_time, name LIMIT $3",
+                                          {after.time, after.name, page_size + 1}));
+  TenantPage page;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    v1::Tenant tenant;
+    tenant.set_name(reader.Text());
+    *tenant.mutable_create_time() = ToTimestamp(reader.Int());
+    DPAR_RETURN_IF_ERROR(reader.status());
+    if (static_cast<int64_t>(page.tenants.size()) == page_size) {
+      const v1::Tenant& last = page.tenants.back();
+      page.next_page_token = MakePageToken({ToMicroseconds(last.create_time()), last.name()});
+      break;
+    }
+    page.tenants.push_back(std::move(tenant));
+  }
+  return page;
+}
+
+absl::Status InsertDataset(Transaction& transaction, const StoredDataset& stored, int64_t max_datasets) {
+  const v1::Dataset& dataset = stored.dataset;
+  DPAR_ASSIGN_OR_RETURN(const bool taken, DatasetIdTaken(transaction, dataset.name()));
+  if (taken) {
+    return MakeError(absl::StatusCode::kAlreadyExists, v1::RESOURCE_EXISTS,
+                     absl::StrCat(dataset.name(), " exists already, or did; choose another id"),
+                     {{"resource", dataset.name()}});
+  }
+  const std::string tenant = TenantOf(dataset.name());
+  DPAR_ASSIGN_OR_RETURN(
+      const int64_t present,
+      Count(transaction, "SELECT COUNT(*) FROM datasets WHERE tenant = $1 AND delete_time IS NULL", {tenant}));
+  if (present >= max_datasets) {
+    return LimitExceeded("max_datasets", max_datasets, "datasets; delete one first");
+  }
+  return transaction
+      .Execute(
+          "INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, is_public, "
+          "content_digest, budget_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+          {dataset.name(), tenant, ToMicroseconds(dataset.create_time()), dataset.node_count(), dataset.feature_count(),
+           dataset.class_count(), int64_t{dataset.is_public()}, dataset.content_digest(), TextOrNull(stored.budget_id)})
+      .status();
+}
+
+absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(
+          absl::StrCat("SELECT ", kDatasetColumns, " FROM datasets WHERE name = $1 AND delete_time IS NULL"), {name}));
+  if (rows.empty()) {
+    return ResourceNotFound(name);
+  }
+  return ReadDataset(rows[0]);
+}
+
+absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT COALESCE(budget_id, '') FROM datasets WHERE name = $1", {name}));
+  std::string budget_id;
+  if (!rows.empty()) {
+    RowReader reader(rows[0]);
+    budget_id = reader.Text();
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  if (budget_id.empty()) {
+    return ResourceNotFound(absl::StrCat(name, "/budget"));
+  }
+  return budget_id;
+}
+
+absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::string& tenant, int64_t page_size,
+                                         const std::string& page_token) {
+  PagePosition after;
+  if (!page_token.empty()) {
+    DPAR_ASSIGN_OR_RETURN(after, ParsePageToken(page_token));
+  }
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
+                                     " FROM datasets WHERE tenant = $1 AND delete_time IS NULL AND "
+                                     "(create_time, name) > ($2, $3) ORDER BY create_time, name LIMIT $4"),
+                        {tenant, after.time, after.name, page_size + 1}));
+  DatasetPage page;
+  for (const Row& row : rows) {
+    DPAR_ASSIGN_OR_RETURN(StoredDataset stored, ReadDataset(row));
+    if (static_cast<int64_t>(page.datasets.size()) == page_size) {
+      const v1::Dataset& last = page.datasets.back();
+      page.next_page_token = MakePageToken({ToMicroseconds(last.create_time()), last.name()});
+      break;
+    }
+    page.datasets.push_back(std::move(stored.dataset));
+  }
+  return page;
+}
+
+absl::Status MarkDatasetDeleted(Transaction& transaction, const std::string& name, absl::Time now) {
+  DPAR_ASSIGN_OR_RETURN(
+      const int64_t changed,
+      transaction.Execute("UPDATE datasets SET delete_time = $1 WHERE name = $2 AND delete_time IS NULL",
+                          {absl::ToUnixMicros(now), name}));
+  return changed == 1 ? absl::OkStatus() : ResourceNotFound(name);
+}
+
+absl::StatusOr<bool> DatasetIdTaken(Transaction& transaction, const std::string& name) {
+  DPAR_ASSIGN_OR_RETURN(const int64_t count,
+                        Count(transaction, "SELECT COUNT(*) FROM datasets WHERE name = $1", {name}));
+  return count != 0;
+}
+
+absl::StatusOr<std::optional<std::string>> FindBudgetByContent(Transaction& transaction, const std::string& tenant,
+                                                               const std::string& content_digest) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT budget_id FROM contents WHERE tenant = $1 AND content_digest = $2",
+                                          {tenant, content_digest}));
+  if (rows.empty()) {
+    return std::nullopt;
+  }
+  RowReader reader(rows[0]);
+  std::string budget_id = reader.Text();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return budget_id;
+}
+
+absl::Status RememberContent(Transaction& transaction, const std::string& tenant, const std::string& content_digest,
+                             const std::string& budget_id) {
+  return transaction
+      .Execute("INSERT INTO contents (tenant, content_digest, budget_id) VALUES ($1, $2, $3)",
+               {tenant, content_digest, budget_id})
+      .status();
+}
+
+absl::Status InsertUpload(Transaction& transaction, const StoredUpload& upload, int64_t max_open) {
+  const std::string& tenant = upload.declared.parent();
+  DPAR_ASSIGN_OR_RETURN(const int64_t open,
+                        Count(transaction, "SELECT COUNT(*) FROM uploads WHERE tenant = $1 AND state = $2",
+                              {tenant, int64_t{v1::Upload::OPEN}}));
+  if (open >= max_open) {
+    return LimitExceeded("max_open_uploads", max_open, "open uploads; finish one first");
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::string declared, MessageToText(upload.declared));
+  return transaction
+      .Execute("INSERT INTO uploads (name, tenant, declared, state, create_time) VALUES ($1, $2, $3, $4, $5)",
+               {upload.name, tenant, declared, int64_t{upload.state}, absl::ToUnixMicros(upload.create_time)})
+      .status();
+}
+
+absl::StatusOr<StoredUpload> GetUpload(Transaction& transaction, const std::string& name) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query("SELECT name, declared, state, create_time FROM uploads WHERE name = $1", {name}));
+  if (rows.empty()) {
+    return ResourceNotFound(name);
+  }
+  RowReader reader(rows[0]);
+  StoredUpload upload;
+  upload.name = reader.Text();
+  const std::string declared = reader.Text();
+  upload.state = static_cast<v1::Upload::State>(reader.Int());
+  upload.create_time = absl::FromUnixMicros(reader.Int());
+  DPAR_RETURN_IF_ERROR(reader.status());
+  DPAR_RETURN_IF_ERROR(TextToMessage(declared, upload.declared));
+  return upload;
+}
+
+absl::StatusOr<std::vector<std::string>> OpenUploadsBefore(Transaction& transaction, const std::string& tenant,
+                                                           absl::Time time) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query("SELECT name FROM uploads WHERE tenant = $1 AND state = $2 AND create_time < $3 ORDER BY name",
+                        {tenant, int64_t{v1::Upload::OPEN}, absl::ToUnixMicros(time)}));
+  std::vector<std::string> names;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    names.push_back(reader.Text());
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return names;
+}
+
+absl::Status SetUploadState(Transaction& transaction, const std::string& name, v1::Upload::State state) {
+  DPAR_ASSIGN_OR_RETURN(const int64_t changed,
+                        transaction.Execute("UPDATE uploads SET state = $1 WHERE name = $2", {int64_t{state}, name}));
+  return changed == 1 ? absl::OkStatus() : ResourceNotFound(name);
+}
+
+absl::StatusOr<std::optional<std::string>> FindAnswer(Transaction& transaction, const std::string& scope,
+                                                      const std::string& request_id, const std::string& fingerprint) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query("SELECT fingerprint, answer FROM answers WHERE scope = $1 AND request_id = $2",
+                        {scope, request_id}));
+  if (rows.empty()) {
+    return std::nullopt;
+  }
+  RowReader reader(rows[0]);
+  const std::string stored_fingerprint = reader.Text();
+  const std::string encoded = reader.Text();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  if (stored_fingerprint != fingerprint) {
+    return MakeError(absl::StatusCode::kAlreadyExists, v1::REQUEST_ID_REUSED,
+                     "this request_id was used before with another request; use a new one",
+                     {{"request_id", request_id}});
+  }
+  std::string answer;
+  if (!absl::Base64Unescape(encoded, &answer)) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a stored answer could not be read back");
+  }
+  return answer;
+}
+
+absl::Status RememberAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
+                            const std::string& fingerprint, const std::string& answer, absl::Time now) {
+  return transaction
+      .Execute("INSERT INTO answers (scope, request_id, fingerprint, answer, create_time) VALUES ($1, $2, $3, $4, $5)",
+               {scope, request_id, fingerprint, absl::Base64Escape(answer), absl::ToUnixMicros(now)})
+      .status();
+}
+
+}  // namespace dpar

@@ -1,0 +1,146 @@
+// The schema, as a list of steps: step i brings version i to i + 1. A released step is never changed.
+#include <array>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "server/store/database.h"
+
+namespace dpar {
+namespace {
+
+// Times are microseconds since 1970 in UTC. Messages (spec, plan, event) are their JSON, keys and salts hex.
+constexpr const char* kVersion1 = R"sql(
+CREATE TABLE tenants (
+  name TEXT PRIMARY KEY,
+  content_key TEXT NOT NULL,
+  create_time BIGINT NOT NULL);
+CREATE TABLE tokens (
+  id TEXT PRIMARY KEY,
+  parent TEXT NOT NULL,
+  role BIGINT NOT NULL,
+  purpose TEXT NOT NULL,
+  salt TEXT NOT NULL,
+  hash TEXT NOT NULL,
+  create_time BIGINT NOT NULL,
+  expire_time BIGINT,
+  revoke_time BIGINT);
+CREATE INDEX tokens_by_parent ON tokens (parent, create_time, id);
+CREATE TABLE budgets (
+  id TEXT PRIMARY KEY,
+  cap_epsilon DOUBLE PRECISION NOT NULL,
+  cap_delta DOUBLE PRECISION NOT NULL,
+  renyi_order BIGINT NOT NULL,
+  cap_units BIGINT NOT NULL CHECK (cap_units >= 0),
+  posted_units BIGINT NOT NULL CHECK (posted_units >= 0),
+  reserved_units BIGINT NOT NULL CHECK (reserved_units >= 0),
+  live_events BIGINT NOT NULL CHECK (live_events >= 0),
+  head_sequence BIGINT NOT NULL,
+  head_hash TEXT NOT NULL);
+CREATE TABLE ledger_entries (
+  budget_id TEXT NOT NULL REFERENCES budgets (id),
+  sequence BIGINT NOT NULL,
+  time BIGINT NOT NULL,
+  kind BIGINT NOT NULL,
+  job TEXT,
+  actor TEXT NOT NULL,
+  units BIGINT NOT NULL,
+  epsilon DOUBLE PRECISION NOT NULL,
+  delta DOUBLE PRECISION NOT NULL,
+  event TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  attempt BIGINT NOT NULL,
+  hash TEXT NOT NULL,
+  PRIMARY KEY (budget_id, sequence),
+  UNIQUE (budget_id, job, kind));
+CREATE TABLE datasets (
+  name TEXT PRIMARY KEY,
+  tenant TEXT NOT NULL REFERENCES tenants (name),
+  create_time BIGINT NOT NULL,
+  delete_time BIGINT,
+  node_count BIGINT NOT NULL,
+  feature_count BIGINT NOT NULL,
+  class_count BIGINT NOT NULL,
+  is_public BIGINT NOT NULL,
+  content_digest TEXT NOT NULL,
+  budget_id TEXT REFERENCES budgets (id));
+CREATE INDEX datasets_by_tenant ON datasets (tenant, create_time, name);
+CREATE TABLE contents (
+  tenant TEXT NOT NULL REFERENCES tenants (name),
+  content_digest TEXT NOT NULL,
+  budget_id TEXT NOT NULL REFERENCES budgets (id),
+  PRIMARY KEY (tenant, content_digest));
+CREATE TABLE uploads (
+  name TEXT PRIMARY KEY,
+  tenant TEXT NOT NULL REFERENCES tenants (name),
+  declared TEXT NOT NULL,
+  state BIGINT NOT NULL,
+  create_time BIGINT NOT NULL);
+CREATE INDEX uploads_by_tenant ON uploads (tenant, state);
+CREATE TABLE answers (
+  scope TEXT NOT NULL,
+  request_id TEXT NOT NULL,
+  fingerprint TEXT NOT NULL,
+  answer TEXT NOT NULL,
+  create_time BIGINT NOT NULL,
+  PRIMARY KEY (scope, request_id));
+CREATE TABLE jobs (
+  name TEXT PRIMARY KEY,
+  tenant TEXT NOT NULL REFERENCES tenants (name),
+  dataset TEXT NOT NULL REFERENCES datasets (name),
+  budget_id TEXT REFERENCES budgets (id),
+  spec TEXT NOT NULL,
+  plan TEXT NOT NULL,
+  state BIGINT NOT NULL,
+  failure TEXT NOT NULL,
+  create_time BIGINT NOT NULL,
+  start_time BIGINT,
+  end_time BIGINT,
+  attempts BIGINT NOT NULL,
+  cancel_requested BIGINT NOT NULL);
+CREATE INDEX jobs_by_tenant ON jobs (tenant, create_time, name);
+CREATE INDEX jobs_by_state ON jobs (state, create_time, name);
+CREATE INDEX jobs_by_dataset ON jobs (dataset, state);
+CREATE TABLE outputs (
+  job TEXT PRIMARY KEY REFERENCES jobs (name),
+  weights_sha256 TEXT NOT NULL,
+  weights_bytes BIGINT NOT NULL,
+  script_sha256 TEXT NOT NULL,
+  script_bytes BIGINT NOT NULL,
+  envelope TEXT NOT NULL)
+)sql";
+
+constexpr std::array<const char*, 1> kSteps = {kVersion1};
+
+}  // namespace
+
+absl::Status Migrate(Database& database) {
+  return database.Write([](Transaction& transaction) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(
+        transaction.Execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", {}).status());
+    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query("SELECT version FROM schema_version", {}));
+    int64_t version = 0;
+    if (rows.empty()) {
+      DPAR_RETURN_IF_ERROR(transaction.Execute("INSERT INTO schema_version (version) VALUES (0)", {}).status());
+    } else {
+      RowReader reader(rows[0]);
+      version = reader.Int();
+      DPAR_RETURN_IF_ERROR(reader.status());
+    }
+    if (version < 0 || version > static_cast<int64_t>(kSteps.size())) {
+      return MakeError(absl::StatusCode::kFailedPrecondition, v1::STORE_CORRUPT,
+                       absl::StrCat("the store has schema version ", version, " and this program knows up to ",
+                                    kSteps.size(), "; run a newer dpard"));
+    }
+    for (auto step = static_cast<size_t>(version); step < kSteps.size(); ++step) {
+      for (const absl::string_view statement : absl::StrSplit(kSteps[step], ';')) {
+        DPAR_RETURN_IF_ERROR(transaction.Execute(statement, {}).status());
+      }
+    }
+    return transaction.Execute("UPDATE schema_version SET version = $1", {static_cast<int64_t>(kSteps.size())})
+        .status();
+  });
+}
+
+}  // namespace dpar

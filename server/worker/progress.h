@@ -1,0 +1,60 @@
+// Where running jobs say how far they are, and watchers read it. In memory: after a restart a job starts its stages
+// anew.
+#ifndef DPAR_SERVER_WORKER_PROGRESS_H_
+#define DPAR_SERVER_WORKER_PROGRESS_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "dpar/v1/training.pb.h"
+
+namespace dpar {
+
+// Public counters of one job.
+struct Progress {
+  std::string stage;
+  int64_t completed = 0;
+  int64_t total = 0;
+  absl::Time stage_start;
+  double epsilon_so_far = 0;
+};
+
+// Thread-safe.
+class ProgressBoard {
+ public:
+  // Replaces a job's progress and wakes its watchers.
+  void Update(const std::string& job, const Progress& progress) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Wakes a job's watchers: its stored state changed.
+  void Touch(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Forgets a job that ended, and wakes its watchers.
+  void Remove(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct Snapshot {
+    int64_t sequence = 0;  // rises with every change of any job
+    std::optional<Progress> progress;
+  };
+  // Waits until the job changed after `after_sequence`, or the deadline, and returns what is known.
+  Snapshot Wait(const std::string& job, int64_t after_sequence, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Lets every waiter go, now and later: the server stops.
+  void Shutdown() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    int64_t sequence = 0;
+    std::optional<Progress> progress;
+  };
+  absl::Mutex mutex_;
+  absl::CondVar changed_;
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_WORKER_PROGRESS_H_
