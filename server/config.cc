@@ -1,0 +1,303 @@
+#include "server/config.h"
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <map>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+#include "server/auth/tls.h"
+#include "server/observe/log.h"
+
+namespace dpar {
+namespace {
+
+constexpr char kConfigFlag[] = "config";
+constexpr char kTlsNameFlag[] = "tls-name";
+// Whatever is configured, a chunk and its message stay far below gRPC's own bound of 2^31 - 1 bytes.
+constexpr int64_t kMaxChunkBytes = int64_t{64} << 20;
+constexpr double kMaxCapEpsilon = 100;
+
+// One thing that can be set. `name` is the flag without dashes and the key in the file.
+struct Setting {
+  std::string name;
+  std::string type;
+  std::string help;
+  std::string shown_default;
+  std::function<absl::Status(const std::string& value)> apply;
+};
+
+std::string EnvironmentName(const std::string& name) {
+  return absl::StrCat("DPARD_", absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
+}
+
+Setting CountSetting(std::string name, std::string help, int64_t& target, int64_t low, int64_t high) {
+  const auto apply = [name, low, high, &target](const std::string& text) -> absl::Status {
+    int64_t value = 0;
+    if (!absl::SimpleAtoi(text, &value)) {
+      return InvalidField(name, absl::StrCat("'", text, "' is not a whole number"));
+    }
+    DPAR_RETURN_IF_ERROR(ValidateRange(name, value, low, high));
+    target = value;
+    return absl::OkStatus();
+  };
+  return {std::move(name), "N", std::move(help), absl::StrCat(target), apply};
+}
+
+Setting TextSetting(std::string name, std::string type, std::string help, std::string& target,
+                    std::function<absl::Status(const std::string&)> validate) {
+  const auto apply = [&target, validate = std::move(validate)](const std::string& text) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(validate(text));
+    target = text;
+    return absl::OkStatus();
+  };
+  return {std::move(name), std::move(type), std::move(help), target, apply};
+}
+
+absl::Status ValidateDataDir(const std::string& text) {
+  return text.empty() ? InvalidField("data-dir", "data-dir must not be empty") : absl::OkStatus();
+}
+
+absl::Status ValidateDevice(const std::string& text) {
+  absl::string_view index = text;
+  int number = 0;
+  const bool valid = text == "auto" || text == "cpu" || text == "cuda" ||
+                     (absl::ConsumePrefix(&index, "cuda:") && absl::SimpleAtoi(index, &number) && number >= 0);
+  return valid ? absl::OkStatus()
+               : InvalidField("device", absl::StrCat("device must be auto, cpu, cuda or cuda:i, got '", text, "'"));
+}
+
+Setting CapSetting(double& target) {
+  const auto apply = [&target](const std::string& text) -> absl::Status {
+    double value = 0;
+    if (!absl::SimpleAtod(text, &value)) {
+      return InvalidField("default-cap-epsilon", absl::StrCat("'", text, "' is not a number"));
+    }
+    DPAR_RETURN_IF_ERROR(ValidatePositive("default-cap-epsilon", value));
+    DPAR_RETURN_IF_ERROR(ValidateRange("default-cap-epsilon", value, 0, kMaxCapEpsilon));
+    target = value;
+    return absl::OkStatus();
+  };
+  return {"default-cap-epsilon", "E", "cap of a dataset whose owner declares none; owners may only go below it",
+          absl::StrCat(target), apply};
+}
+
+Setting TlsNameSetting(std::vector<std::string>& target) {
+  const auto apply = [&target](const std::string& text) -> absl::Status {
+    std::vector<std::string> names;
+    for (const absl::string_view part : absl::StrSplit(text, ',')) {
+      const absl::string_view name = absl::StripAsciiWhitespace(part);
+      DPAR_RETURN_IF_ERROR(ValidateTlsName("tls-name", name));
+      names.emplace_back(name);
+    }
+    target = std::move(names);
+    return absl::OkStatus();
+  };
+  return {kTlsNameFlag, "NAME",
+          "names and addresses that clients reach the server by, separated by commas; read when the server "
+          "certificate is made, besides localhost, 127.0.0.1 and ::1",
+          "", apply};
+}
+
+std::vector<Setting> LimitSettings(Limits& limits) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kMostIndex = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMostCount = 1'000'000;
+  return {
+      CapSetting(limits.default_cap_epsilon),
+      CountSetting("max-upload-bytes", "bytes of an uploaded file", limits.max_upload_bytes, 1, kMost),
+      CountSetting("max-chunk-bytes", "bytes of data in one message of an upload", limits.max_chunk_bytes, 1,
+                   kMaxChunkBytes),
+      CountSetting("max-nodes", "node slots of a dataset", limits.max_nodes, 1, kMostIndex),
+      CountSetting("max-features", "feature width of a dataset", limits.max_features, 1, kMostIndex),
+      CountSetting("max-classes", "classes of a dataset", limits.max_classes, 2, kMostIndex),
+      CountSetting("max-edges", "directed edge entries of a file", limits.max_edges, 1, kMost),
+      CountSetting("max-feature-entries", "stored feature entries of a file", limits.max_feature_entries, 1, kMost),
+      CountSetting("max-datasets", "datasets of a tenant", limits.max_datasets, 1, kMostCount),
+      CountSetting("max-open-uploads", "open uploads of a tenant", limits.max_open_uploads, 1, kMostCount),
+      CountSetting("max-queued-jobs", "jobs of a tenant that have not ended", limits.max_queued_jobs, 1, kMostCount),
+      CountSetting("max-streams", "streams of a tenant at once", limits.max_streams, 1, kMostCount),
+      CountSetting("max-attempts", "starts of a job before an infrastructure failure ends it", limits.max_attempts, 1,
+                   100),
+  };
+}
+
+std::vector<Setting> Settings(Config& config) {
+  std::vector<Setting> settings = {
+      TextSetting("data-dir", "DIR", "where everything is kept", config.data_dir, ValidateDataDir),
+      TextSetting("listen", "HOST:PORT", "where calls are accepted; port 0 picks one", config.listen,
+                  [](const std::string& text) { return ParseListenAddress(text).status(); }),
+      TextSetting("log-level", "LEVEL", std::string(kLogLevels), config.log_level,
+                  [](const std::string& text) { return ValidateLogLevel(text); }),
+      TextSetting("device", "DEVICE", "where jobs run: auto, cpu, cuda or cuda:i", config.device, ValidateDevice),
+      TlsNameSetting(config.tls_names),
+  };
+  for (Setting& setting : LimitSettings(config.limits)) {
+    settings.push_back(std::move(setting));
+  }
+  return settings;
+}
+
+// `key = value` lines; '#' starts a comment line.
+absl::StatusOr<std::map<std::string, std::string>> ReadFile(const std::string& path,
+                                                            const std::vector<Setting>& settings) {
+  std::ifstream file(path);
+  if (!file) {
+    return InvalidField(kConfigFlag, absl::StrCat("cannot read the configuration file ", path));
+  }
+  std::map<std::string, std::string> values;
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    const absl::string_view text = absl::StripAsciiWhitespace(line);
+    if (text.empty() || absl::StartsWith(text, "#")) {
+      continue;
+    }
+    const std::vector<absl::string_view> parts = absl::StrSplit(text, absl::MaxSplits('=', 1));
+    const std::string key(absl::StripAsciiWhitespace(parts[0]));
+    const std::string where = absl::StrCat(path, " line ", number);
+    if (parts.size() != 2) {
+      return InvalidField(kConfigFlag, absl::StrCat(where, ": expected 'key = value'"));
+    }
+    if (std::none_of(settings.begin(), settings.end(), [&](const Setting& s) { return s.name == key; })) {
+      return InvalidField(key, absl::StrCat(where, ": there is no setting '", key, "'; --help lists them"));
+    }
+    if (!values.emplace(key, absl::StripAsciiWhitespace(parts[1])).second) {
+      return InvalidField(key, absl::StrCat(where, ": '", key, "' is set twice"));
+    }
+  }
+  return values;
+}
+
+// What the flags say, before anything else is looked at.
+struct Flags {
+  std::optional<std::string> print;
+  Config::Command command = Config::Command::kServe;
+  std::map<std::string, std::string> values;
+};
+
+absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, const std::vector<Setting>& settings) {
+  CLI::App app("dpard trains node classifiers on private graphs under node-level differential privacy.", "dpard");
+  app.footer(
+      "A flag goes before the environment variable named beside it, that before the file, that before the "
+      "default.");
+  app.set_version_flag("--version", absl::StrCat("dpard ", DPAR_VERSION));
+  app.fallthrough();
+  app.require_subcommand(0, 1);
+  app.add_subcommand("serve", "accept calls and run jobs (the default); makes what `init` makes when it is not there");
+  CLI::App* init =
+      app.add_subcommand("init", "make certificates, signing key and the first operator token, say where, and stop");
+  std::map<std::string, std::vector<std::string>> given;
+  const auto add = [&](const std::string& name, const std::string& type, const std::string& help) {
+    CLI::Option* option = app.add_option(absl::StrCat("--", name), given[name], help)->allow_extra_args(false);
+    // Only names for the certificate may be given more than once.
+    option->expected(1)->type_name(type);
+    if (name == kTlsNameFlag) {
+      option->expected(1, CLI::detail::expected_max_vector_size);
+    }
+  };
+  add(kConfigFlag, "FILE", "file of `key = value` lines; a key is the name of a flag [env DPARD_CONFIG]");
+  for (const Setting& setting : settings) {
+    const std::string shown =
+        setting.shown_default.empty() ? "" : absl::StrCat(" (default ", setting.shown_default, ")");
+    add(setting.name, setting.type, absl::StrCat(setting.help, shown, " [env ", EnvironmentName(setting.name), "]"));
+  }
+  Flags flags;
+  try {
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    flags.print = app.help();
+  } catch (const CLI::CallForVersion&) {
+    flags.print = absl::StrCat("dpard ", DPAR_VERSION, "\n");
+  } catch (const CLI::ParseError& error) {
+    return InvalidField("command line", absl::StrCat(error.what(), "; --help lists what there is"));
+  }
+  flags.command = init->parsed() ? Config::Command::kInit : Config::Command::kServe;
+  for (const auto& [name, texts] : given) {
+    if (!texts.empty()) {
+      flags.values[name] = absl::StrJoin(texts, ",");
+    }
+  }
+  return flags;
+}
+
+// A value and where it came from, for the reason when it is bad.
+struct Source {
+  std::string value;
+  std::string where;
+};
+
+std::optional<Source> Find(const std::string& name, const Flags& flags, const Environment& environment,
+                           const std::map<std::string, std::string>& file, const std::string& file_name) {
+  if (const auto flag = flags.values.find(name); flag != flags.values.end()) {
+    return Source{flag->second, absl::StrCat("--", name)};
+  }
+  if (const std::optional<std::string> value = environment(EnvironmentName(name)); value.has_value()) {
+    return Source{*value, EnvironmentName(name)};
+  }
+  if (const auto line = file.find(name); line != file.end()) {
+    return Source{line->second, absl::StrCat(file_name, ", ", name)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
+  const absl::Status bad = InvalidField(
+      "listen",
+      absl::StrCat("listen must be HOST:PORT with a port from 0 to 65535, IPv6 as [::1]:PORT, got '", text, "'"));
+  const size_t colon = text.rfind(':');
+  ListenAddress address;
+  if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(text.substr(colon + 1), &address.port) ||
+      address.port < 0 || address.port > 65535) {
+    return bad;
+  }
+  address.host = text.substr(0, colon);
+  absl::string_view name = address.host;
+  if (absl::ConsumePrefix(&name, "[") != absl::ConsumeSuffix(&name, "]") ||
+      (name.size() == address.host.size() && absl::StrContains(name, ":")) || !ValidateTlsName("listen", name).ok()) {
+    return bad;
+  }
+  return address;
+}
+
+absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& arguments, const Environment& environment) {
+  Invocation invocation;
+  const std::vector<Setting> settings = Settings(invocation.config);
+  DPAR_ASSIGN_OR_RETURN(const Flags flags, ParseFlags(arguments, settings));
+  invocation.print = flags.print;
+  invocation.config.command = flags.command;
+  if (invocation.print.has_value()) {
+    return invocation;
+  }
+  std::map<std::string, std::string> file;
+  const std::optional<Source> file_name = Find(kConfigFlag, flags, environment, {}, "");
+  if (file_name.has_value()) {
+    DPAR_ASSIGN_OR_RETURN(file, ReadFile(file_name->value, settings));
+  }
+  for (const Setting& setting : settings) {
+    const std::optional<Source> source =
+        Find(setting.name, flags, environment, file, file_name.has_value() ? file_name->value : "");
+    if (!source.has_value()) {
+      continue;
+    }
+    if (const absl::Status status = setting.apply(source->value); !status.ok()) {
+      return InvalidField(setting.name, absl::StrCat(source->where, ": ", status.message()));
+    }
+  }
+  return invocation;
+}
+
+}  // namespace dpar

@@ -1,0 +1,49 @@
+// How dpard is told what to do: flags, then the environment (DPARD_<NAME>), then a file of `key = value` lines, then
+// the default.
+#ifndef DPAR_SERVER_CONFIG_H_
+#define DPAR_SERVER_CONFIG_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/limits.h"
+
+namespace dpar {
+
+struct Config {
+  enum class Command { kServe, kInit };
+
+  Command command = Command::kServe;
+  std::string data_dir = "./dpar-data";
+  std::string listen = "127.0.0.1:7443";  // port 0 picks one
+  std::string log_level = "info";
+  std::string device = "auto";
+  std::vector<std::string> tls_names;
+  Limits limits;
+};
+
+// HOST:PORT in two; IPv6 hosts stand in brackets, which are kept.
+struct ListenAddress {
+  std::string host;
+  int port = 0;
+};
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
+
+// What a command line asks for.
+struct Invocation {
+  std::optional<std::string> print;  // set for --help and --version: print it and stop
+  Config config;
+};
+
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+// Reads `arguments` (without the program's name), the environment and the file. INVALID_ARGUMENT / INVALID_FIELD says
+// which value was bad, where it came from and what is allowed.
+absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& arguments, const Environment& environment);
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_CONFIG_H_

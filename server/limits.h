@@ -1,0 +1,41 @@
+// Every limit of the server, in one place. Over a limit is RESOURCE_EXHAUSTED / LIMIT_EXCEEDED with the field's name.
+#ifndef DPAR_SERVER_LIMITS_H_
+#define DPAR_SERVER_LIMITS_H_
+
+#include <cstdint>
+
+namespace dpar {
+
+struct Limits {
+  int64_t max_upload_bytes = int64_t{4} << 30;
+  int64_t max_chunk_bytes = int64_t{1} << 20;  // data in one WriteUpload message
+  int64_t max_nodes = 20'000'000;
+  int64_t max_features = 1'000'000;
+  int64_t max_classes = 10'000;
+  int64_t max_edges = 400'000'000;  // directed entries of a file
+  int64_t max_feature_entries = 2'000'000'000;
+
+  // Per tenant.
+  int64_t max_datasets = 1'000;
+  int64_t max_open_uploads = 16;
+  int64_t max_queued_jobs = 100;
+  int64_t max_streams = 64;  // WatchJob, WriteUpload and DownloadModel calls at once
+
+  // What a dataset may cost when its owner declares no cap; owners may only go below it.
+  double default_cap_epsilon = 8;
+  // How often a job is started before an infrastructure failure ends it.
+  int64_t max_attempts = 3;
+};
+
+// Days after which an upload that was not finished is refused, so that it no longer counts as open.
+inline constexpr int64_t kUploadLifeDays = 7;
+// Bytes of a message besides its chunk.
+inline constexpr int64_t kMessageOverheadBytes = 64 << 10;
+// Bytes of a file in one DownloadModel message.
+inline constexpr int64_t kDownloadChunkBytes = 256 << 10;
+// Threads that gRPC may use for calls, of all tenants together.
+inline constexpr int kMaxServerThreads = 512;
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_LIMITS_H_

@@ -1,0 +1,265 @@
+// dpard, the server. What is wired here, from the bottom up:
+//
+//   Config            flags, environment, file                          server/config.h
+//   DirectoryLock     one dpard a data directory                        server/directory_lock.h
+//   Database          SQLite below the data directory                   server/store/database.h
+//   Initialise        certificates, signing key, first operator token   server/auth/initialise.h
+//   Uploads           files on their way in                             server/uploads/uploads.h
+//   ProgressBoard     how far running jobs are                          server/worker/progress.h
+//   Worker            one thread that runs queued jobs                  server/worker/worker.h
+//   Authenticator, Gate, StreamLimiter                                  server/auth, server/services
+//   DatasetService, TrainingService, BudgetService, OperatorService, ServerService, and gRPC's health and reflection
+//                                                                       server/services
+//
+// The main thread waits for SIGTERM or SIGINT and takes it all down in the opposite order.
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/certificate/signing_key.h"
+#include "core/random/secure_random.h"
+#include "core/status_macros.h"
+#include "core/train/train.h"
+#include "server/auth/authenticator.h"
+#include "server/auth/initialise.h"
+#include "server/auth/tls.h"
+#include "server/config.h"
+#include "server/directory_lock.h"
+#include "server/observe/log.h"
+#include "server/services/budget_service.h"
+#include "server/services/dataset_service.h"
+#include "server/services/gate.h"
+#include "server/services/operator_service.h"
+#include "server/services/rooms.h"
+#include "server/services/server_service.h"
+#include "server/services/stream_limiter.h"
+#include "server/services/training_service.h"
+#include "server/store/data_directory.h"
+#include "server/store/database.h"
+#include "server/store/message_text.h"
+#include "server/uploads/uploads.h"
+#include "server/worker/progress.h"
+#include "server/worker/worker.h"
+#include "spdlog/spdlog.h"
+
+namespace dpar {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+constexpr std::chrono::seconds kShutdownGrace{3};
+constexpr unsigned kAddressMode = 0644;
+
+// Hands a signal to the main thread, whose id is the process's, where it waits for sigwait.
+void SendToMainThread(int signal) { syscall(SYS_tgkill, getpid(), getpid(), signal); }
+
+// SIGTERM and SIGINT, blocked in this thread and in every one that is started later, so that only sigwait sees them.
+// OpenBLAS starts threads before main(), which do not block them: without a handler, a signal that comes while the main
+// thread is not in sigwait (at the start, or a second one during the stop) would end the process there.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  struct sigaction action = {};
+  action.sa_handler = SendToMainThread;
+  action.sa_mask = signals;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+  return signals;
+}
+
+void PrintInitialised(const DataDirectory& directory, const MadeFiles& made) {
+  if (made.empty()) {
+    std::cout << "Already initialised; nothing was changed.\n";
+  }
+  std::cout << "Certificate authority (give it to clients):  " << directory.CaCertificate() << "\n"
+            << "Server certificate:                          " << directory.ServerCertificate() << "\n"
+            << "Public signing key:                          " << directory.SigningPublicKey() << "\n"
+            << "First operator token (keep it secret):       " << directory.OperatorToken() << "\n";
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const DataDirectory& directory) {
+  CertifiedKey server;
+  DPAR_ASSIGN_OR_RETURN(server.certificate, ReadWholeFile(directory.ServerCertificate()));
+  DPAR_ASSIGN_OR_RETURN(server.key, ReadWholeFile(directory.ServerKey()));
+  return MakeServerCredentials(server);
+}
+
+absl::StatusOr<SigningKey> ReadSigningKey(const DataDirectory& directory) {
+  DPAR_ASSIGN_OR_RETURN(const std::string pem, ReadWholeFile(directory.SigningKey()));
+  return SigningKey::FromPem(pem);
+}
+
+v1::SigningKey DescribeKey(const SigningKey& key, const DataDirectory& directory) {
+  v1::SigningKey described;
+  described.set_key_id(key.verifying_key().key_id());
+  described.set_public_key_pem(key.verifying_key().pem());
+  struct stat file = {};
+  if (stat(directory.SigningKey().c_str(), &file) == 0) {
+    *described.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(absl::FromTimeT(file.st_mtime)));
+  }
+  return described;
+}
+
+v1::ServerInfo DescribeServer(const Limits& limits) {
+  v1::ServerInfo info;
+  info.set_version(DPAR_VERSION);
+  *info.mutable_limits() = ToProto(limits);
+  for (const std::string& device : AvailableDevices()) {
+    info.add_devices(device);
+  }
+  info.add_methods("features");
+  return info;
+}
+
+// The listening server and its services.
+class Listener {
+ public:
+  Listener(const Rooms& rooms, v1::ServerInfo info, v1::SigningKey key)
+      : datasets_(rooms), training_(rooms), budgets_(rooms), operators_(rooms), server_info_(rooms, info, key) {}
+
+  // Starts accepting calls; returns host:port.
+  absl::StatusOr<std::string> Start(const Config& config, const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+    DPAR_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(config.listen));
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    grpc::ServerBuilder builder;
+    int port = 0;
+    // Without this, a second server on the same port would silently take half of its connections.
+    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    builder.AddListeningPort(config.listen, credentials, &port);
+    builder.SetMaxReceiveMessageSize(static_cast<int>(config.limits.max_chunk_bytes + kMessageOverheadBytes));
+    grpc::ResourceQuota quota("dpard");
+    quota.SetMaxThreads(kMaxServerThreads);
+    builder.SetResourceQuota(quota);
+    for (grpc::Service* service :
+         std::initializer_list<grpc::Service*>{&datasets_, &training_, &budgets_, &operators_, &server_info_}) {
+      builder.RegisterService(service);
+    }
+    server_ = builder.BuildAndStart();
+    if (server_ == nullptr || port == 0) {
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", config.listen, "; is the port taken?"));
+    }
+    server_->GetHealthCheckService()->SetServingStatus(true);
+    return absl::StrCat(address.host, ":", port);
+  }
+
+  void Drain() { server_->GetHealthCheckService()->SetServingStatus(false); }
+
+  void Stop() { server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace); }
+
+ private:
+  DatasetServiceImpl datasets_;
+  TrainingServiceImpl training_;
+  BudgetServiceImpl budgets_;
+  OperatorServiceImpl operators_;
+  ServerServiceImpl server_info_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+absl::Status Serve(const Config& config, const DataDirectory& directory, Database& database, const sigset_t& signals) {
+  DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
+  DPAR_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials, Credentials(directory));
+  Uploads uploads(database, directory, config.limits);
+  DPAR_RETURN_IF_ERROR(uploads.Sweep());
+  ProgressBoard progress;
+  Worker worker(database, directory, key, progress,
+                {static_cast<int>(config.limits.max_attempts), config.device, MakeGraphLimits(config.limits)});
+  const Authenticator authenticator(database);
+  const Gate gate(authenticator);
+  StreamLimiter streams(config.limits.max_streams);
+  std::atomic<bool> stopping = false;
+  const Rooms rooms{
+      database, directory, config.limits, gate, uploads, progress, streams, [&worker] { worker.Notify(); }, stopping};
+  Listener listener(rooms, DescribeServer(config.limits), DescribeKey(key, directory));
+
+  DPAR_RETURN_IF_ERROR(worker.Start());
+  DPAR_ASSIGN_OR_RETURN(const std::string address, listener.Start(config, credentials));
+  const absl::Status announced = WriteFileDurably(directory.Address(), address, kAddressMode);
+  if (announced.ok()) {
+    spdlog::info("dpard {} serves {} from {}", DPAR_VERSION, address, directory.root());
+    int signal = 0;
+    sigwait(&signals, &signal);
+    spdlog::info("stopping on {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+  }
+  listener.Drain();
+  stopping = true;
+  progress.Shutdown();
+  listener.Stop();
+  worker.Stop();
+  DPAR_RETURN_IF_ERROR(announced);
+  return RemoveTree(directory.Address());
+}
+
+absl::Status Run(const Config& config, const sigset_t& signals) {
+  const DataDirectory directory(config.data_dir);
+  DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory.Lock()));
+  DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, DirectoryLock::Acquire(directory.Lock()));
+  // What a crash left behind points nowhere.
+  DPAR_RETURN_IF_ERROR(RemoveTree(directory.Address()));
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenSqlite(directory.Database()));
+  DPAR_RETURN_IF_ERROR(Migrate(*database));
+  SecureRandom random;
+  DPAR_ASSIGN_OR_RETURN(const MadeFiles made, Initialise(directory, *database, config.tls_names, absl::Now(), random));
+  if (config.command == Config::Command::kInit) {
+    PrintInitialised(directory, made);
+    return absl::OkStatus();
+  }
+  for (const std::string& path : made) {
+    spdlog::info("made {}", path);
+  }
+  return Serve(config, directory, *database, signals);
+}
+
+std::optional<std::string> FromEnvironment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+int Main(const std::vector<std::string>& arguments) {
+  const absl::StatusOr<Invocation> invocation = ParseInvocation(arguments, FromEnvironment);
+  if (!invocation.ok()) {
+    std::cerr << "dpard: " << invocation.status().message() << "\n";
+    return kExitUsage;
+  }
+  if (invocation->print.has_value()) {
+    std::cout << *invocation->print;
+    return 0;
+  }
+  // Everything below the data directory is for its owner only, whatever the caller's mask was.
+  umask(S_IRWXG | S_IRWXO);
+  std::signal(SIGPIPE, SIG_IGN);
+  const sigset_t signals = BlockStopSignals();
+  absl::Status status = SetUpLogging(invocation->config.log_level);
+  if (status.ok()) {
+    status = Run(invocation->config, signals);
+  }
+  if (!status.ok()) {
+    std::cerr << "dpard: " << status.message() << "\n";
+    return kExitFailed;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace dpar
+
+int main(int argc, char** argv) { return dpar::Main(std::vector<std::string>(argv + 1, argv + argc)); }

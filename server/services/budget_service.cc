@@ -1,0 +1,86 @@
+#include "server/services/budget_service.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "server/ledger/ledger.h"
+#include "server/services/page_size.h"
+#include "server/services/resource_name.h"
+#include "server/store/datasets.h"
+#include "server/store/read_from.h"
+
+namespace dpar {
+namespace {
+
+// Entries are numbered without gaps, so a page starts after a sequence number.
+absl::StatusOr<int64_t> ParseSequenceToken(const std::string& token) {
+  int64_t sequence = 0;
+  if (!token.empty() && (!absl::SimpleAtoi(token, &sequence) || sequence < 1)) {
+    return InvalidField("page_token", "page_token must be empty or the next_page_token of the page before");
+  }
+  return sequence;
+}
+
+}  // namespace
+
+grpc::Status BudgetServiceImpl::GetBudget(grpc::ServerContext* context, const v1::GetBudgetRequest* request,
+                                          v1::Budget* response) {
+  return rooms_.gate.Admit(*context, "BudgetService/GetBudget", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_ASSIGN_OR_RETURN(*response,
+                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::Budget> {
+                            DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+                            return dpar::GetBudget(transaction, id);
+                          }));
+    response->set_name(name.name);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status BudgetServiceImpl::ListLedgerEntries(grpc::ServerContext* context,
+                                                  const v1::ListLedgerEntriesRequest* request,
+                                                  v1::ListLedgerEntriesResponse* response) {
+  return rooms_.gate.Admit(*context, "BudgetService/ListLedgerEntries",
+                           [&](const Identity& caller) { return ListEntriesOf(caller, *request, *response); });
+}
+
+absl::Status BudgetServiceImpl::ListEntriesOf(const Identity& caller, const v1::ListLedgerEntriesRequest& request,
+                                              v1::ListLedgerEntriesResponse& response) {
+  DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("parent", request.parent()));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+  DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));
+  DPAR_ASSIGN_OR_RETURN(const int64_t after, ParseSequenceToken(request.page_token()));
+  using Entries = std::vector<v1::LedgerEntry>;
+  DPAR_ASSIGN_OR_RETURN(Entries entries,
+                        ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<Entries> {
+                          DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+                          return ListEntries(transaction, id, after, page_size + 1);
+                        }));
+  if (static_cast<int64_t>(entries.size()) > page_size) {
+    entries.resize(static_cast<size_t>(page_size));
+    response.set_next_page_token(absl::StrCat(entries.back().sequence()));
+  }
+  response.mutable_entries()->Assign(entries.begin(), entries.end());
+  return absl::OkStatus();
+}
+
+grpc::Status BudgetServiceImpl::VerifyChain(grpc::ServerContext* context, const v1::VerifyChainRequest* request,
+                                            v1::VerifyChainResponse* response) {
+  return rooms_.gate.Admit(*context, "BudgetService/VerifyChain", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_ASSIGN_OR_RETURN(
+        *response, ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::VerifyChainResponse> {
+          DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+          return dpar::VerifyChain(transaction, id);
+        }));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace dpar

@@ -1,0 +1,30 @@
+// BudgetService: the ledger, read. budget.proto says what each method promises.
+#ifndef DPAR_SERVER_SERVICES_BUDGET_SERVICE_H_
+#define DPAR_SERVER_SERVICES_BUDGET_SERVICE_H_
+
+#include "dpar/v1/budget.grpc.pb.h"
+#include "server/services/rooms.h"
+
+namespace dpar {
+
+class BudgetServiceImpl final : public v1::BudgetService::Service {
+ public:
+  explicit BudgetServiceImpl(const Rooms& rooms) : rooms_(rooms) {}
+
+  grpc::Status GetBudget(grpc::ServerContext* context, const v1::GetBudgetRequest* request,
+                         v1::Budget* response) override;
+  grpc::Status ListLedgerEntries(grpc::ServerContext* context, const v1::ListLedgerEntriesRequest* request,
+                                 v1::ListLedgerEntriesResponse* response) override;
+  grpc::Status VerifyChain(grpc::ServerContext* context, const v1::VerifyChainRequest* request,
+                           v1::VerifyChainResponse* response) override;
+
+ private:
+  absl::Status ListEntriesOf(const Identity& caller, const v1::ListLedgerEntriesRequest& request,
+                             v1::ListLedgerEntriesResponse& response);
+
+  const Rooms& rooms_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_SERVICES_BUDGET_SERVICE_H_

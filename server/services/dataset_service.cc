@@ -1,0 +1,153 @@
+#include "server/services/dataset_service.h"
+
+#include <filesystem>
+#include <memory>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "core/error.h"
+#include "core/random/secure_random.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+#include "server/queue/queue.h"
+#include "server/services/page_size.h"
+#include "server/services/resource_name.h"
+#include "server/services/tenant_exists.h"
+#include "server/store/datasets.h"
+#include "server/store/once.h"
+#include "server/store/read_from.h"
+
+namespace dpar {
+namespace {
+
+// Appends the messages of a stream until it ends.
+absl::Status AppendAll(UploadWriter& writer, v1::WriteUploadRequest& message,
+                       grpc::ServerReader<v1::WriteUploadRequest>& reader) {
+  DPAR_RETURN_IF_ERROR(writer.Append(message.data()));
+  while (reader.Read(&message)) {
+    if (!message.name().empty() || message.offset() != 0) {
+      return InvalidField("name", "only the first message of a stream names the upload and the offset");
+    }
+    DPAR_RETURN_IF_ERROR(writer.Append(message.data()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::Status DatasetServiceImpl::OpenUpload(grpc::ServerContext* context, const v1::OpenUploadRequest* request,
+                                            v1::Upload* response) {
+  return rooms_.gate.Admit(*context, "DatasetService/OpenUpload", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, parent.name, parent.name));
+    SecureRandom random;
+    DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Open(*request, absl::Now(), random));
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status DatasetServiceImpl::WriteUpload(grpc::ServerContext* context,
+                                             grpc::ServerReader<v1::WriteUploadRequest>* reader,
+                                             v1::WriteUploadResponse* response) {
+  return rooms_.gate.Admit(*context, "DatasetService/WriteUpload",
+                           [&](const Identity& caller) { return Receive(caller, *reader, *response); });
+}
+
+absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerReader<v1::WriteUploadRequest>& reader,
+                                         v1::WriteUploadResponse& response) {
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
+  v1::WriteUploadRequest message;
+  if (!reader.Read(&message)) {
+    return InvalidField("name", "the first message of a stream must name the upload");
+  }
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", message.name()));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<UploadWriter> writer,
+                        rooms_.uploads.StartWriting(name.name, message.offset()));
+  const absl::Status status = AppendAll(*writer, message, reader);
+  // What arrived is kept, also when what came after it was refused.
+  DPAR_ASSIGN_OR_RETURN(const int64_t committed, writer->Commit());
+  DPAR_RETURN_IF_ERROR(status);
+  response.set_committed_offset(committed);
+  return absl::OkStatus();
+}
+
+grpc::Status DatasetServiceImpl::GetUpload(grpc::ServerContext* context, const v1::GetUploadRequest* request,
+                                           v1::Upload* response) {
+  return rooms_.gate.Admit(*context, "DatasetService/GetUpload", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
+    DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Get(name.name));
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status DatasetServiceImpl::FinishUpload(grpc::ServerContext* context, const v1::FinishUploadRequest* request,
+                                              v1::FinishUploadResponse* response) {
+  return rooms_.gate.Admit(*context, "DatasetService/FinishUpload", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
+    SecureRandom random;
+    DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Finish(*request, {caller.token, absl::Now()}, random));
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status DatasetServiceImpl::GetDataset(grpc::ServerContext* context, const v1::GetDatasetRequest* request,
+                                            v1::Dataset* response) {
+  return rooms_.gate.Admit(*context, "DatasetService/GetDataset", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseDatasetName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_ASSIGN_OR_RETURN(StoredDataset stored, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                            return dpar::GetDataset(transaction, name.name);
+                          }));
+    *response = std::move(stored.dataset);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status DatasetServiceImpl::ListDatasets(grpc::ServerContext* context, const v1::ListDatasetsRequest* request,
+                                              v1::ListDatasetsResponse* response) {
+  return rooms_.gate.Admit(*context, "DatasetService/ListDatasets", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, parent.name, parent.name));
+    DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
+    DPAR_ASSIGN_OR_RETURN(DatasetPage page,
+                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<DatasetPage> {
+                            DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
+                            return dpar::ListDatasets(transaction, parent.name, page_size, request->page_token());
+                          }));
+    response->mutable_datasets()->Assign(page.datasets.begin(), page.datasets.end());
+    response->set_next_page_token(page.next_page_token);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status DatasetServiceImpl::DeleteDataset(grpc::ServerContext* context, const v1::DeleteDatasetRequest* request,
+                                               v1::DeleteDatasetResponse* response) {
+  return rooms_.gate.Admit(*context, "DatasetService/DeleteDataset",
+                           [&](const Identity& caller) { return Delete(caller, *request, *response); });
+}
+
+absl::Status DatasetServiceImpl::Delete(const Identity& caller, const v1::DeleteDatasetRequest& request,
+                                        v1::DeleteDatasetResponse& response) {
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseDatasetName("name", request.name()));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kAdminister, name.tenant, name.name));
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  const absl::Time now = absl::Now();
+  const RequestKey key = MakeRequestKey(name.tenant, "DeleteDataset", request.request_id(), request);
+  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(dpar::GetDataset(transaction, name.name).status());
+    DPAR_ASSIGN_OR_RETURN(const int64_t live, CountLiveJobs(transaction, name.name));
+    if (live > 0) {
+      return MakeError(absl::StatusCode::kFailedPrecondition, v1::DATASET_IN_USE,
+                       "the dataset has jobs that are queued or running; cancel them or wait for them to end",
+                       {{"resource", name.name}});
+    }
+    return MarkDatasetDeleted(transaction, name.name, now);
+  }));
+  const std::filesystem::path file = rooms_.directory.DatasetFile(name.name);
+  return RemoveTree(file.parent_path().string());
+}
+
+}  // namespace dpar

@@ -1,0 +1,208 @@
+#include "server/services/operator_service.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/error.h"
+#include "core/random/secure_random.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+#include "server/auth/token.h"
+#include "server/ledger/ledger.h"
+#include "server/random_text.h"
+#include "server/services/page_size.h"
+#include "server/services/resource_name.h"
+#include "server/services/tenant_exists.h"
+#include "server/store/datasets.h"
+#include "server/store/message_text.h"
+#include "server/store/once.h"
+#include "server/store/read_from.h"
+#include "server/store/tokens.h"
+
+namespace dpar {
+namespace {
+
+constexpr size_t kContentKeyBytes = 32;
+constexpr size_t kMaxPurpose = 200;
+constexpr size_t kMaxReason = 500;
+constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;  // the end of the year 9999
+
+// Text that people wrote and that lists and logs show: no control characters.
+absl::Status ValidateText(absl::string_view field, absl::string_view text, size_t low, size_t high) {
+  const bool printable = std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (text.size() < low || text.size() > high || !printable) {
+    return InvalidField(field,
+                        absl::StrCat(field, " must be ", low, " to ", high, " characters without control characters"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateWantedToken(const TenantName& parent, const v1::Token& token, absl::Time now) {
+  const bool for_operator = parent.id.empty();
+  const bool fits = for_operator
+                        ? token.role() == v1::OPERATOR
+                        : token.role() == v1::OWNER || token.role() == v1::MEMBER || token.role() == v1::READER;
+  if (!fits) {
+    return InvalidField("token.role", for_operator ? "a token of the parent operator has the role OPERATOR"
+                                                   : "a tenant's token has the role OWNER, MEMBER or READER");
+  }
+  DPAR_RETURN_IF_ERROR(ValidateText("token.purpose", token.purpose(), 0, kMaxPurpose));
+  if (token.has_expire_time()) {
+    DPAR_RETURN_IF_ERROR(ValidateRange("token.expire_time", token.expire_time().seconds(), absl::ToUnixSeconds(now) + 1,
+                                       kMaxTimestampSeconds));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status NotImplemented(absl::string_view method) {
+  return MakeError(absl::StatusCode::kUnimplemented, v1::NOT_IMPLEMENTED,
+                   absl::StrCat(method, " is part of this API but not of this server"));
+}
+
+}  // namespace
+
+grpc::Status OperatorServiceImpl::AdmitOperator(const grpc::ServerContext& context, absl::string_view method,
+                                                const Gate::Handler& handler) const {
+  return rooms_.gate.Admit(context, method, [&](const Identity& caller) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(RequireOperator(caller));
+    return handler(caller);
+  });
+}
+
+grpc::Status OperatorServiceImpl::CreateTenant(grpc::ServerContext* context, const v1::CreateTenantRequest* request,
+                                               v1::Tenant* response) {
+  return AdmitOperator(*context, "OperatorService/CreateTenant",
+                       [&](const Identity&) { return MakeTenant(*request, *response); });
+}
+
+absl::Status OperatorServiceImpl::MakeTenant(const v1::CreateTenantRequest& request, v1::Tenant& response) {
+  DPAR_RETURN_IF_ERROR(ValidateId("tenant_id", request.tenant_id()));
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  SecureRandom random;
+  const std::string content_key = RandomBytes(random, kContentKeyBytes);
+  const absl::Time now = absl::Now();
+  const RequestKey key = MakeRequestKey(kOperatorParent, "CreateTenant", request.request_id(), request);
+  return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(InsertTenant(transaction, request.tenant_id(), content_key, now));
+    response.set_name(absl::StrCat("tenants/", request.tenant_id()));
+    *response.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(now));
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status OperatorServiceImpl::ListTenants(grpc::ServerContext* context, const v1::ListTenantsRequest* request,
+                                              v1::ListTenantsResponse* response) {
+  return AdmitOperator(*context, "OperatorService/ListTenants", [&](const Identity&) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
+    DPAR_ASSIGN_OR_RETURN(const TenantPage page, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                            return dpar::ListTenants(transaction, page_size, request->page_token());
+                          }));
+    response->mutable_tenants()->Assign(page.tenants.begin(), page.tenants.end());
+    response->set_next_page_token(page.next_page_token);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status OperatorServiceImpl::CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
+                                              v1::CreateTokenResponse* response) {
+  return AdmitOperator(*context, "OperatorService/CreateToken",
+                       [&](const Identity&) { return MakeToken(*request, *response); });
+}
+
+absl::Status OperatorServiceImpl::MakeToken(const v1::CreateTokenRequest& request, v1::CreateTokenResponse& response) {
+  const absl::Time now = absl::Now();
+  DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTokenParent("parent", request.parent()));
+  DPAR_RETURN_IF_ERROR(ValidateWantedToken(parent, request.token(), now));
+  SecureRandom random;
+  const BearerToken bearer = MakeBearerToken(random);
+  const StoredToken stored = SealToken(bearer, parent.name, request.token(), now, random);
+  DPAR_RETURN_IF_ERROR(rooms_.database.Write([&](Transaction& transaction) -> absl::Status {
+    if (!parent.id.empty()) {
+      DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
+    }
+    return InsertToken(transaction, stored);
+  }));
+  *response.mutable_token() = stored.token;
+  response.set_secret(FormatBearerToken(bearer));
+  return absl::OkStatus();
+}
+
+grpc::Status OperatorServiceImpl::ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest* request,
+                                             v1::ListTokensResponse* response) {
+  return AdmitOperator(*context, "OperatorService/ListTokens", [&](const Identity&) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTokenParent("parent", request->parent()));
+    DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
+    DPAR_ASSIGN_OR_RETURN(const TokenPage page,
+                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<TokenPage> {
+                            if (!parent.id.empty()) {
+                              DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
+                            }
+                            return dpar::ListTokens(transaction, parent.name, page_size, request->page_token());
+                          }));
+    response->mutable_tokens()->Assign(page.tokens.begin(), page.tokens.end());
+    response->set_next_page_token(page.next_page_token);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status OperatorServiceImpl::RevokeToken(grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
+                                              v1::Token* response) {
+  return AdmitOperator(*context, "OperatorService/RevokeToken",
+                       [&](const Identity&) { return Revoke(*request, *response); });
+}
+
+absl::Status OperatorServiceImpl::Revoke(const v1::RevokeTokenRequest& request, v1::Token& response) {
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseTokenName("name", request.name()));
+  const absl::Time now = absl::Now();
+  return rooms_.database.Write([&](Transaction& transaction) -> absl::Status {
+    const absl::StatusOr<StoredToken> stored = GetToken(transaction, name.id);
+    // An id is unique over all tenants; under another parent it is not this resource.
+    if (absl::IsNotFound(stored.status()) || (stored.ok() && stored->token.name() != name.name)) {
+      return ResourceNotFound(name.name);
+    }
+    DPAR_RETURN_IF_ERROR(stored.status());
+    DPAR_RETURN_IF_ERROR(dpar::RevokeToken(transaction, name.id, now));
+    DPAR_ASSIGN_OR_RETURN(const StoredToken revoked, GetToken(transaction, name.id));
+    response = revoked.token;
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status OperatorServiceImpl::SetBudgetCap(grpc::ServerContext* context, const v1::SetBudgetCapRequest* request,
+                                               v1::Budget* response) {
+  return AdmitOperator(*context, "OperatorService/SetBudgetCap",
+                       [&](const Identity& caller) { return SetCapOf(caller, *request, *response); });
+}
+
+absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::SetBudgetCapRequest& request,
+                                           v1::Budget& response) {
+  DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request.name()));
+  DPAR_RETURN_IF_ERROR(ValidatePositive("cap_epsilon", request.cap_epsilon()));
+  DPAR_RETURN_IF_ERROR(ValidateText("reason", request.reason(), 1, kMaxReason));
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  const absl::Time now = absl::Now();
+  const RequestKey key = MakeRequestKey(kOperatorParent, "SetBudgetCap", request.request_id(), request);
+  return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+    DPAR_RETURN_IF_ERROR(SetCap(transaction, id, request.cap_epsilon(), request.reason(), {caller.token, now}));
+    DPAR_ASSIGN_OR_RETURN(response, GetBudget(transaction, id));
+    response.set_name(name.name);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status OperatorServiceImpl::AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* /*request*/,
+                                               v1::LedgerEntry* /*response*/) {
+  return AdmitOperator(*context, "OperatorService/AdjustLedger",
+                       [](const Identity&) { return NotImplemented("AdjustLedger"); });
+}
+
+grpc::Status OperatorServiceImpl::ListSpend(grpc::ServerContext* context, const v1::ListSpendRequest* /*request*/,
+                                            v1::ListSpendResponse* /*response*/) {
+  return AdmitOperator(*context, "OperatorService/ListSpend",
+                       [](const Identity&) { return NotImplemented("ListSpend"); });
+}
+
+}  // namespace dpar

@@ -1,0 +1,45 @@
+// OperatorService: tenants, tokens and caps. operator.proto says what each method promises.
+#ifndef DPAR_SERVER_SERVICES_OPERATOR_SERVICE_H_
+#define DPAR_SERVER_SERVICES_OPERATOR_SERVICE_H_
+
+#include "dpar/v1/operator.grpc.pb.h"
+#include "server/services/rooms.h"
+
+namespace dpar {
+
+class OperatorServiceImpl final : public v1::OperatorService::Service {
+ public:
+  explicit OperatorServiceImpl(const Rooms& rooms) : rooms_(rooms) {}
+
+  grpc::Status CreateTenant(grpc::ServerContext* context, const v1::CreateTenantRequest* request,
+                            v1::Tenant* response) override;
+  grpc::Status ListTenants(grpc::ServerContext* context, const v1::ListTenantsRequest* request,
+                           v1::ListTenantsResponse* response) override;
+  grpc::Status CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
+                           v1::CreateTokenResponse* response) override;
+  grpc::Status ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest* request,
+                          v1::ListTokensResponse* response) override;
+  grpc::Status RevokeToken(grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
+                           v1::Token* response) override;
+  grpc::Status SetBudgetCap(grpc::ServerContext* context, const v1::SetBudgetCapRequest* request,
+                            v1::Budget* response) override;
+  grpc::Status AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* request,
+                            v1::LedgerEntry* response) override;
+  grpc::Status ListSpend(grpc::ServerContext* context, const v1::ListSpendRequest* request,
+                         v1::ListSpendResponse* response) override;
+
+ private:
+  // The gate, and the operator role behind it.
+  grpc::Status AdmitOperator(const grpc::ServerContext& context, absl::string_view method,
+                             const Gate::Handler& handler) const;
+  absl::Status MakeTenant(const v1::CreateTenantRequest& request, v1::Tenant& response);
+  absl::Status MakeToken(const v1::CreateTokenRequest& request, v1::CreateTokenResponse& response);
+  absl::Status Revoke(const v1::RevokeTokenRequest& request, v1::Token& response);
+  absl::Status SetCapOf(const Identity& caller, const v1::SetBudgetCapRequest& request, v1::Budget& response);
+
+  const Rooms& rooms_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_SERVICES_OPERATOR_SERVICE_H_

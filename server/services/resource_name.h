@@ -1,0 +1,45 @@
+// Resource names, parsed and checked in one place. Every error is INVALID_ARGUMENT / INVALID_FIELD for `field`.
+#ifndef DPAR_SERVER_SERVICES_RESOURCE_NAME_H_
+#define DPAR_SERVER_SERVICES_RESOURCE_NAME_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace dpar {
+
+// tenants/{tenant}
+struct TenantName {
+  std::string id;
+  std::string name;
+};
+absl::StatusOr<TenantName> ParseTenantName(absl::string_view field, absl::string_view text);
+
+// Something that belongs to a tenant.
+struct ResourceName {
+  std::string tenant;  // tenants/{tenant}
+  std::string id;
+  std::string name;  // the whole
+};
+// tenants/{tenant}/datasets/{dataset}, .../uploads/{upload} and .../jobs/{job}
+absl::StatusOr<ResourceName> ParseDatasetName(absl::string_view field, absl::string_view text);
+absl::StatusOr<ResourceName> ParseUploadName(absl::string_view field, absl::string_view text);
+absl::StatusOr<ResourceName> ParseJobName(absl::string_view field, absl::string_view text);
+
+// tenants/{tenant}/datasets/{dataset}/budget
+struct BudgetName {
+  std::string tenant;
+  std::string dataset;  // tenants/{tenant}/datasets/{dataset}
+  std::string name;
+};
+absl::StatusOr<BudgetName> ParseBudgetName(absl::string_view field, absl::string_view text);
+
+// The parent of tokens: tenants/{tenant}, or operator, whose id is empty.
+absl::StatusOr<TenantName> ParseTokenParent(absl::string_view field, absl::string_view text);
+// tenants/{tenant}/tokens/{token} or operator/tokens/{token}; `tenant` is the parent.
+absl::StatusOr<ResourceName> ParseTokenName(absl::string_view field, absl::string_view text);
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_SERVICES_RESOURCE_NAME_H_

@@ -1,0 +1,50 @@
+#include "server/services/server_service.h"
+
+namespace dpar {
+
+v1::Limits ToProto(const Limits& limits) {
+  v1::Limits proto;
+  proto.set_max_upload_bytes(limits.max_upload_bytes);
+  proto.set_max_chunk_bytes(limits.max_chunk_bytes);
+  proto.set_max_nodes(limits.max_nodes);
+  proto.set_max_features(limits.max_features);
+  proto.set_max_classes(limits.max_classes);
+  proto.set_max_edges(limits.max_edges);
+  proto.set_max_feature_entries(limits.max_feature_entries);
+  proto.set_max_datasets(limits.max_datasets);
+  proto.set_max_open_uploads(limits.max_open_uploads);
+  proto.set_max_queued_jobs(limits.max_queued_jobs);
+  proto.set_max_streams(limits.max_streams);
+  proto.set_default_cap_epsilon(limits.default_cap_epsilon);
+  proto.set_max_attempts(static_cast<int32_t>(limits.max_attempts));
+  return proto;
+}
+
+grpc::Status ServerServiceImpl::GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* /*request*/,
+                                              v1::ServerInfo* response) {
+  return rooms_.gate.Admit(*context, "ServerService/GetServerInfo", [&](const Identity&) {
+    *response = info_;
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status ServerServiceImpl::WhoAmI(grpc::ServerContext* context, const v1::WhoAmIRequest* /*request*/,
+                                       v1::Identity* response) {
+  return rooms_.gate.Admit(*context, "ServerService/WhoAmI", [&](const Identity& caller) {
+    response->set_tenant(caller.tenant);
+    response->set_role(caller.role);
+    response->set_token(caller.token);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status ServerServiceImpl::ListSigningKeys(grpc::ServerContext* context,
+                                                const v1::ListSigningKeysRequest* /*request*/,
+                                                v1::ListSigningKeysResponse* response) {
+  return rooms_.gate.Admit(*context, "ServerService/ListSigningKeys", [&](const Identity&) {
+    *response->add_keys() = signing_key_;
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace dpar

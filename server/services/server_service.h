@@ -1,0 +1,32 @@
+// ServerService: what a client needs to know before it starts.
+#ifndef DPAR_SERVER_SERVICES_SERVER_SERVICE_H_
+#define DPAR_SERVER_SERVICES_SERVER_SERVICE_H_
+
+#include "dpar/v1/server.grpc.pb.h"
+#include "server/services/rooms.h"
+
+namespace dpar {
+
+v1::Limits ToProto(const Limits& limits);
+
+class ServerServiceImpl final : public v1::ServerService::Service {
+ public:
+  // `info` is answered as it is; `signing_key` is the one that certificates are signed with.
+  ServerServiceImpl(const Rooms& rooms, v1::ServerInfo info, v1::SigningKey signing_key)
+      : rooms_(rooms), info_(std::move(info)), signing_key_(std::move(signing_key)) {}
+
+  grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* request,
+                             v1::ServerInfo* response) override;
+  grpc::Status WhoAmI(grpc::ServerContext* context, const v1::WhoAmIRequest* request, v1::Identity* response) override;
+  grpc::Status ListSigningKeys(grpc::ServerContext* context, const v1::ListSigningKeysRequest* request,
+                               v1::ListSigningKeysResponse* response) override;
+
+ private:
+  const Rooms& rooms_;
+  const v1::ServerInfo info_;
+  const v1::SigningKey signing_key_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_SERVICES_SERVER_SERVICE_H_

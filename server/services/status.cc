@@ -1,0 +1,56 @@
+#include "server/services/status.h"
+
+#include <map>
+#include <optional>
+
+#include "core/error.h"
+#include "google/rpc/status.pb.h"
+
+namespace dpar {
+namespace {
+
+constexpr absl::string_view kFault =
+    "the server met a fault of its own; nothing about the data can be inferred from it";
+constexpr absl::string_view kCorrupt = "stored state failed its check; an operator has to look at the server's log";
+constexpr absl::string_view kUnavailable = "the server or its store is busy or stopping; try again";
+
+}  // namespace
+
+absl::Status ForCaller(const absl::Status& status) {
+  const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(status);
+  if (status.ok() || (absl::IsCancelled(status) && !info.has_value())) {
+    return status;
+  }
+  if (!info.has_value() && absl::IsUnavailable(status)) {
+    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, kUnavailable);
+  }
+  if (!info.has_value() || absl::IsInternal(status) || absl::IsUnknown(status)) {
+    return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, kFault);
+  }
+  if (absl::IsDataLoss(status)) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, kCorrupt,
+                     {info->metadata().begin(), info->metadata().end()});
+  }
+  return status;
+}
+
+grpc::Status ToGrpcStatus(const absl::Status& status) {
+  const absl::Status shown = ForCaller(status);
+  if (shown.ok()) {
+    return grpc::Status::OK;
+  }
+  // The numbers of both enumerations are those of google.rpc.Code.
+  const auto code = static_cast<grpc::StatusCode>(shown.code());
+  const std::string message(shown.message());
+  const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(shown);
+  if (!info.has_value()) {
+    return {code, message};
+  }
+  google::rpc::Status details;
+  details.set_code(static_cast<int>(code));
+  details.set_message(message);
+  details.add_details()->PackFrom(*info);
+  return {code, message, details.SerializeAsString()};
+}
+
+}  // namespace dpar

@@ -1,0 +1,105 @@
+#include "server/services/status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+#include "google/rpc/status.pb.h"
+
+namespace dpar {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+google::rpc::Status Details(const grpc::Status& status) {
+  google::rpc::Status details;
+  EXPECT_TRUE(details.ParseFromString(status.error_details()));
+  return details;
+}
+
+google::rpc::ErrorInfo Info(const grpc::Status& status) {
+  google::rpc::ErrorInfo info;
+  const google::rpc::Status details = Details(status);
+  EXPECT_EQ(details.details_size(), 1);
+  if (details.details_size() == 1) {
+    EXPECT_EQ(details.details(0).type_url(), "type.googleapis.com/google.rpc.ErrorInfo");
+    EXPECT_TRUE(details.details(0).UnpackTo(&info));
+  }
+  return info;
+}
+
+TEST(ToGrpcStatusTest, OkIsOk) {
+  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).ok());
+  EXPECT_TRUE(ToGrpcStatus(absl::OkStatus()).error_details().empty());
+}
+
+TEST(ToGrpcStatusTest, AnErrorKeepsItsCodeMessageReasonAndMetadata) {
+  const grpc::Status status =
+      ToGrpcStatus(MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_BUDGET_EXHAUSTED, "too much",
+                             {{"left_units", "7"}, {"order", "12"}}));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(status.error_message(), "too much");
+  EXPECT_EQ(Details(status).code(), static_cast<int>(grpc::StatusCode::FAILED_PRECONDITION));
+  EXPECT_EQ(Details(status).message(), "too much");
+  const google::rpc::ErrorInfo info = Info(status);
+  EXPECT_EQ(info.domain(), "dpar.v1");
+  EXPECT_EQ(info.reason(), "PRIVACY_BUDGET_EXHAUSTED");
+  EXPECT_EQ(info.metadata_size(), 2);
+  EXPECT_EQ(info.metadata().at("left_units"), "7");
+}
+
+TEST(ToGrpcStatusTest, EveryCodeKeepsItsMeaning) {
+  const std::pair<absl::StatusCode, grpc::StatusCode> codes[] = {
+      {absl::StatusCode::kInvalidArgument, grpc::StatusCode::INVALID_ARGUMENT},
+      {absl::StatusCode::kNotFound, grpc::StatusCode::NOT_FOUND},
+      {absl::StatusCode::kAlreadyExists, grpc::StatusCode::ALREADY_EXISTS},
+      {absl::StatusCode::kPermissionDenied, grpc::StatusCode::PERMISSION_DENIED},
+      {absl::StatusCode::kUnauthenticated, grpc::StatusCode::UNAUTHENTICATED},
+      {absl::StatusCode::kResourceExhausted, grpc::StatusCode::RESOURCE_EXHAUSTED},
+      {absl::StatusCode::kOutOfRange, grpc::StatusCode::OUT_OF_RANGE},
+      {absl::StatusCode::kUnimplemented, grpc::StatusCode::UNIMPLEMENTED},
+      {absl::StatusCode::kUnavailable, grpc::StatusCode::UNAVAILABLE},
+  };
+  for (const auto& [from, to] : codes) {
+    EXPECT_EQ(ToGrpcStatus(MakeError(from, v1::INVALID_FIELD, "m")).error_code(), to);
+  }
+}
+
+TEST(ToGrpcStatusTest, AnErrorWithoutAReasonSaysNothingOfItself) {
+  for (const absl::Status& error : {absl::InternalError("node 17"), absl::InvalidArgumentError("node 17"),
+                                    absl::NotFoundError("node 17"), absl::UnknownError("node 17")}) {
+    const grpc::Status status = ToGrpcStatus(error);
+    EXPECT_EQ(status.error_code(), grpc::StatusCode::INTERNAL);
+    EXPECT_EQ(Info(status).reason(), "INTERNAL_FAULT");
+    EXPECT_THAT(status.error_message() + status.error_details(), Not(HasSubstr("17")));
+  }
+}
+
+TEST(ToGrpcStatusTest, AnUnavailableErrorWithoutAReasonMayBeRetried) {
+  const grpc::Status status = ToGrpcStatus(absl::UnavailableError("disk 17"));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(Info(status).reason(), "SERVER_UNAVAILABLE");
+  EXPECT_THAT(status.error_message(), Not(HasSubstr("17")));
+}
+
+TEST(ToGrpcStatusTest, FaultsWithAReasonKeepItButNotTheirMessage) {
+  const grpc::Status internal =
+      ToGrpcStatus(MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, "SQLite: near 17"));
+  EXPECT_EQ(internal.error_code(), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(Info(internal).reason(), "INTERNAL_FAULT");
+  EXPECT_THAT(internal.error_message(), Not(HasSubstr("17")));
+  const grpc::Status loss =
+      ToGrpcStatus(MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "row 17", {{"resource", "tenants/a"}}));
+  EXPECT_EQ(loss.error_code(), grpc::StatusCode::DATA_LOSS);
+  EXPECT_EQ(Info(loss).reason(), "STORE_CORRUPT");
+  EXPECT_EQ(Info(loss).metadata().at("resource"), "tenants/a");
+  EXPECT_THAT(loss.error_message(), Not(HasSubstr("17")));
+}
+
+TEST(ToGrpcStatusTest, ACallThatWasCancelledIsCancelled) {
+  EXPECT_EQ(ToGrpcStatus(absl::CancelledError("gone")).error_code(), grpc::StatusCode::CANCELLED);
+}
+
+}  // namespace
+}  // namespace dpar

@@ -1,0 +1,25 @@
+#include "server/services/stream_limiter.h"
+
+#include "server/uploads/upload_writer.h"
+
+namespace dpar {
+
+absl::StatusOr<std::unique_ptr<StreamLimiter::Slot>> StreamLimiter::Enter(const std::string& tenant) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  int64_t& open = open_[tenant];
+  if (open >= max_streams_) {
+    return LimitExceeded("max_streams", max_streams_);
+  }
+  ++open;
+  return std::make_unique<Slot>(*this, tenant);
+}
+
+void StreamLimiter::Leave(const std::string& tenant) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto open = open_.find(tenant);
+  if (--open->second == 0) {
+    open_.erase(open);
+  }
+}
+
+}  // namespace dpar

@@ -1,0 +1,165 @@
+#include "server/services/training_service.h"
+
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/error.h"
+#include "core/random/secure_random.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+#include "server/queue/queue.h"
+#include "server/random_text.h"
+#include "server/services/download.h"
+#include "server/services/page_size.h"
+#include "server/services/resource_name.h"
+#include "server/services/tenant_exists.h"
+#include "server/services/watch.h"
+#include "server/store/message_text.h"
+#include "server/store/once.h"
+#include "server/store/read_from.h"
+#include "server/worker/submit.h"
+
+namespace dpar {
+
+grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request,
+                                            v1::Job* response) {
+  return rooms_.gate.Admit(*context, "TrainingService/CreateJob",
+                           [&](const Identity& caller) { return Submit(caller, *request, *response); });
+}
+
+absl::Status TrainingServiceImpl::Submit(const Identity& caller, const v1::CreateJobRequest& request,
+                                         v1::Job& response) {
+  DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request.parent()));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, parent.name, parent.name));
+  DPAR_ASSIGN_OR_RETURN(const ResourceName dataset, ParseDatasetName("spec.dataset", request.spec().dataset()));
+  if (dataset.tenant != parent.name) {
+    return ResourceNotFound(dataset.name);
+  }
+  if (request.validate_only()) {
+    DPAR_ASSIGN_OR_RETURN(response, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                            return PlanJob(transaction, request.spec());
+                          }));
+    return absl::OkStatus();
+  }
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  SecureRandom random;
+  const std::string name = absl::StrCat(parent.name, "/jobs/", RandomId(random));
+  const EntryContext entry{caller.token, absl::Now()};
+  const RequestKey key = MakeRequestKey(parent.name, "CreateJob", request.request_id(), request);
+  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(response, SubmitJob(transaction, request.spec(), name, rooms_.limits.max_queued_jobs, entry));
+    return absl::OkStatus();
+  }));
+  rooms_.wake_worker();
+  return absl::OkStatus();
+}
+
+grpc::Status TrainingServiceImpl::GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
+                                         v1::Job* response) {
+  return rooms_.gate.Admit(*context, "TrainingService/GetJob", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_ASSIGN_OR_RETURN(StoredJob stored, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                            return dpar::GetJob(transaction, name.name);
+                          }));
+    *response = std::move(stored.job);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status TrainingServiceImpl::ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
+                                           v1::ListJobsResponse* response) {
+  return rooms_.gate.Admit(*context, "TrainingService/ListJobs", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, parent.name, parent.name));
+    DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
+    DPAR_ASSIGN_OR_RETURN(const JobPage page,
+                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<JobPage> {
+                            DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
+                            return dpar::ListJobs(transaction, parent.name, page_size, request->page_token());
+                          }));
+    response->mutable_jobs()->Assign(page.jobs.begin(), page.jobs.end());
+    response->set_next_page_token(page.next_page_token);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status TrainingServiceImpl::CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
+                                            v1::Job* response) {
+  return rooms_.gate.Admit(*context, "TrainingService/CancelJob",
+                           [&](const Identity& caller) { return Cancel(caller, *request, *response); });
+}
+
+absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::CancelJobRequest& request,
+                                         v1::Job& response) {
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  const EntryContext entry{caller.token, absl::Now()};
+  const RequestKey key = MakeRequestKey(name.tenant, "CancelJob", request.request_id(), request);
+  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(response, dpar::CancelJob(transaction, name.name, entry));
+    return absl::OkStatus();
+  }));
+  rooms_.progress.Touch(name.name);
+  rooms_.wake_worker();
+  return absl::OkStatus();
+}
+
+grpc::Status TrainingServiceImpl::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
+                                           grpc::ServerWriter<v1::WatchJobResponse>* writer) {
+  return rooms_.gate.Admit(*context, "TrainingService/WatchJob", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_RETURN_IF_ERROR(ValidateRange("after_sequence", request->after_sequence(), int64_t{0},
+                                       std::numeric_limits<int64_t>::max() / 2));
+    DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
+    return Watch(
+        rooms_, name.name, request->after_sequence(),
+        [&](const v1::WatchJobResponse& message) { return writer->Write(message); },
+        [&] { return context->IsCancelled(); });
+  });
+}
+
+grpc::Status TrainingServiceImpl::DownloadModel(grpc::ServerContext* context, const v1::DownloadModelRequest* request,
+                                                grpc::ServerWriter<v1::DownloadModelResponse>* writer) {
+  return rooms_.gate.Admit(*context, "TrainingService/DownloadModel",
+                           [&](const Identity& caller) { return SendModel(caller, *request, *writer); });
+}
+
+absl::Status TrainingServiceImpl::SendModel(const Identity& caller, const v1::DownloadModelRequest& request,
+                                            grpc::ServerWriter<v1::DownloadModelResponse>& writer) {
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kReadOwn, name.tenant, name.name));
+  if (!v1::DownloadModelRequest::Artifact_IsValid(request.artifact())) {
+    return InvalidField("artifact", "artifact must be WEIGHTS, TORCHSCRIPT or unset");
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
+  DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                          return GetOutput(transaction, name.name);
+                        }));
+  const bool script = request.artifact() == v1::DownloadModelRequest::TORCHSCRIPT;
+  const ModelFile file =
+      script ? ModelFile{rooms_.directory.ScriptFile(name.name), output.script_bytes, output.script_sha256}
+             : ModelFile{rooms_.directory.WeightsFile(name.name), output.weights_bytes, output.weights_sha256};
+  return Download(file, name.name, request.offset(),
+                  [&](const v1::DownloadModelResponse& message) { return writer.Write(message); });
+}
+
+grpc::Status TrainingServiceImpl::GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,
+                                                 v1::Certificate* response) {
+  return rooms_.gate.Admit(*context, "TrainingService/GetCertificate", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                            return GetOutput(transaction, name.name);
+                          }));
+    response->set_envelope(output.envelope);
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace dpar

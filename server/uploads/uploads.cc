@@ -1,0 +1,435 @@
+#include "server/uploads/uploads.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "core/certificate/digest.h"
+#include "core/error.h"
+#include "core/privacy/budget.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+#include "server/random_text.h"
+#include "server/store/message_text.h"
+#include "server/store/once.h"
+#include "server/store/read_from.h"
+
+namespace dpar {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kDigestKeyBytes = 32;
+constexpr size_t kBudgetIdBytes = 16;
+
+absl::Status CheckSize(absl::string_view field, int64_t value, int64_t low, absl::string_view limit, int64_t maximum) {
+  if (value > maximum) {
+    return LimitExceeded(limit, maximum);
+  }
+  return ValidateRange(field, value, low, maximum);
+}
+
+absl::Status CapAboveDefault(absl::string_view what, double asked, double most) {
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, v1::CAP_ABOVE_DEFAULT,
+      absl::StrCat("the cap's ", what, " of ", asked, " is above ", most,
+                   ", the most that an owner may declare on this server. Declare less, or ask an operator "
+                   "to raise the cap after the upload"),
+      {{absl::StrCat("asked_", what), absl::StrCat(asked)}, {absl::StrCat("max_", what), absl::StrCat(most)}});
+}
+
+// Fills in the cap that holds.
+absl::Status SettleCap(v1::OpenUploadRequest& declared, double default_epsilon) {
+  if (declared.is_public()) {
+    declared.clear_cap_epsilon();
+    declared.clear_cap_delta();
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(const double default_delta, DefaultDelta(declared.node_count()));
+  const double epsilon = declared.has_cap_epsilon() ? declared.cap_epsilon() : default_epsilon;
+  const double delta = declared.has_cap_delta() ? declared.cap_delta() : default_delta;
+  DPAR_RETURN_IF_ERROR(ValidatePositive("cap_epsilon", epsilon));
+  DPAR_RETURN_IF_ERROR(ValidateProbability("cap_delta", delta));
+  if (epsilon > default_epsilon) {
+    return CapAboveDefault("epsilon", epsilon, default_epsilon);
+  }
+  if (delta > default_delta) {
+    return CapAboveDefault("delta", delta, default_delta);
+  }
+  DPAR_RETURN_IF_ERROR(MakeBudgetTerms(epsilon, delta).status());
+  declared.set_cap_epsilon(epsilon);
+  declared.set_cap_delta(delta);
+  return absl::OkStatus();
+}
+
+absl::Status ValidateDeclaration(const v1::OpenUploadRequest& request, const Limits& limits) {
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  if (!request.dataset_id().empty()) {
+    DPAR_RETURN_IF_ERROR(ValidateId("dataset_id", request.dataset_id()));
+  }
+  DPAR_RETURN_IF_ERROR(CheckSize("size_bytes", request.size_bytes(), 1, "max_upload_bytes", limits.max_upload_bytes));
+  DPAR_RETURN_IF_ERROR(CheckSize("node_count", request.node_count(), 1, "max_nodes", limits.max_nodes));
+  DPAR_RETURN_IF_ERROR(CheckSize("feature_count", request.feature_count(), 1, "max_features", limits.max_features));
+  DPAR_RETURN_IF_ERROR(CheckSize("class_count", request.class_count(), 2, "max_classes", limits.max_classes));
+  if (!v1::OpenUploadRequest::Format_IsValid(request.format())) {
+    return InvalidField("format", "format must be NPZ or unset");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateSha256(absl::string_view text) {
+  constexpr size_t kDigits = 64;
+  if (text.size() == kDigits && HexDecode(text).ok()) {
+    return absl::OkStatus();
+  }
+  return InvalidField("sha256", "sha256 must be 64 lower-case hex digits");
+}
+
+absl::Status UploadEnded(const StoredUpload& stored) {
+  const bool finished = stored.state == v1::Upload::FINISHED;
+  const int64_t size = stored.declared.size_bytes();
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::UPLOAD_INCOMPLETE,
+                   finished ? "the upload is finished; its dataset exists"
+                            : "the upload was refused and its bytes are gone; open another",
+                   {{"committed_offset", absl::StrCat(finished ? size : 0)}, {"size", absl::StrCat(size)}});
+}
+
+std::string DatasetName(const StoredUpload& stored) {
+  return absl::StrCat(stored.declared.parent(), "/datasets/", stored.declared.dataset_id());
+}
+
+v1::Dataset DescribeDataset(const StoredUpload& stored, absl::Time now) {
+  v1::Dataset dataset;
+  dataset.set_name(DatasetName(stored));
+  *dataset.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(now));
+  dataset.set_node_count(stored.declared.node_count());
+  dataset.set_feature_count(stored.declared.feature_count());
+  dataset.set_class_count(stored.declared.class_count());
+  dataset.set_is_public(stored.declared.is_public());
+  return dataset;
+}
+
+absl::Status IdTaken(const std::string& dataset) {
+  return MakeError(absl::StatusCode::kAlreadyExists, v1::RESOURCE_EXISTS,
+                   absl::StrCat(dataset, " exists, or did before it was deleted; choose another id"),
+                   {{"resource", dataset}});
+}
+
+int64_t FileSize(const std::string& path) {
+  std::error_code error;
+  const uintmax_t size = fs::file_size(path, error);
+  return error ? 0 : static_cast<int64_t>(size);
+}
+
+PublicSizes DeclaredSizesOf(const v1::OpenUploadRequest& declared) {
+  return {declared.node_count(), declared.feature_count(), declared.class_count()};
+}
+
+v1::ImportReport ToProto(const ImportReport& report) {
+  v1::ImportReport proto;
+  proto.set_edge_count(report.edge_count);
+  proto.set_edges_symmetrised(report.edges_symmetrised);
+  proto.set_duplicates_merged(report.duplicates_merged);
+  proto.set_self_loops_dropped(report.self_loops_dropped);
+  proto.set_unlabelled_nodes(report.unlabelled_nodes);
+  proto.set_zero_features_dropped(report.zero_features_dropped);
+  return proto;
+}
+
+// A fault of the file, not of the server.
+bool IsRefusal(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
+}
+
+// Calls `visit` with the name tenants/{t}/{kind}/{id} and the path of everything two levels below `root`/{kind}.
+absl::Status ForEachEntry(const std::string& root, absl::string_view kind,
+                          const std::function<absl::Status(const std::string&, const std::string&)>& visit) {
+  std::error_code error;
+  const fs::path top = fs::path(root) / std::string(kind);
+  for (fs::directory_iterator tenant(top, error); !error && tenant != fs::directory_iterator();
+       tenant.increment(error)) {
+    for (fs::directory_iterator entry(tenant->path(), error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
+      DPAR_RETURN_IF_ERROR(visit(absl::StrCat("tenants/", tenant->path().filename().string(), "/", kind, "/",
+                                              entry->path().filename().string()),
+                                 entry->path().string()));
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return absl::UnavailableError("cannot list the data directory");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+GraphLimits MakeGraphLimits(const Limits& limits) {
+  GraphLimits graph;
+  graph.max_nodes = limits.max_nodes;
+  graph.max_features = limits.max_features;
+  graph.max_classes = limits.max_classes;
+  graph.max_edges = limits.max_edges;
+  graph.max_feature_entries = limits.max_feature_entries;
+  return graph;
+}
+
+absl::StatusOr<StoredUpload> Uploads::Find(const std::string& name) const {
+  return ReadFrom(database_, [&](Transaction& transaction) { return GetUpload(transaction, name); });
+}
+
+v1::Upload Uploads::Describe(const StoredUpload& stored) const {
+  v1::Upload upload;
+  upload.set_name(stored.name);
+  upload.set_dataset(DatasetName(stored));
+  upload.set_size_bytes(stored.declared.size_bytes());
+  upload.set_state(stored.state);
+  if (stored.state == v1::Upload::OPEN) {
+    upload.set_committed_offset(FileSize(directory_.UploadFile(stored.name)));
+  } else if (stored.state == v1::Upload::FINISHED) {
+    upload.set_committed_offset(stored.declared.size_bytes());
+  }
+  return upload;
+}
+
+absl::StatusOr<v1::Upload> Uploads::Open(const v1::OpenUploadRequest& request, absl::Time now, RandomSource& random) {
+  DPAR_RETURN_IF_ERROR(ValidateDeclaration(request, limits_));
+  StoredUpload stored;
+  stored.name = absl::StrCat(request.parent(), "/uploads/", RandomId(random));
+  stored.declared = request;
+  stored.create_time = now;
+  if (request.dataset_id().empty()) {
+    stored.declared.set_dataset_id(RandomId(random));
+  }
+  DPAR_RETURN_IF_ERROR(SettleCap(stored.declared, limits_.default_cap_epsilon));
+  DPAR_RETURN_IF_ERROR(RefuseAbandoned(request.parent(), now));
+  const std::string dataset = DatasetName(stored);
+  v1::Upload upload;
+  const RequestKey key = MakeRequestKey(request.parent(), "OpenUpload", request.request_id(), request);
+  DPAR_RETURN_IF_ERROR(Once(database_, key, now, upload, [&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const bool taken, DatasetIdTaken(transaction, dataset));
+    if (taken) {
+      return IdTaken(dataset);
+    }
+    DPAR_RETURN_IF_ERROR(InsertUpload(transaction, stored, limits_.max_open_uploads));
+    upload = Describe(stored);
+    return absl::OkStatus();
+  }));
+  // A repeated request is answered with where the upload stands now.
+  return Get(upload.name());
+}
+
+absl::StatusOr<v1::Upload> Uploads::Get(const std::string& name) {
+  DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(name));
+  return Describe(stored);
+}
+
+absl::StatusOr<std::unique_ptr<UploadWriter>> Uploads::StartWriting(const std::string& name, int64_t offset) {
+  DPAR_RETURN_IF_ERROR(Find(name).status());
+  DPAR_ASSIGN_OR_RETURN(std::unique_ptr<BusyNames::Hold> hold, busy_.Take(name));
+  DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(name));
+  if (stored.state != v1::Upload::OPEN) {
+    return UploadEnded(stored);
+  }
+  const std::string path = directory_.UploadFile(name);
+  const int64_t committed = FileSize(path);
+  if (offset != committed) {
+    return MakeError(
+        absl::StatusCode::kOutOfRange, v1::UPLOAD_OFFSET_MISMATCH,
+        absl::StrCat("the chunk starts at ", offset, ", but the server holds ", committed, " bytes; go on from there"),
+        {{"offset", absl::StrCat(offset)}, {"committed_offset", absl::StrCat(committed)}});
+  }
+  DPAR_RETURN_IF_ERROR(MakeParentDirectory(path));
+  const int descriptor = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (descriptor < 0) {
+    return CannotStore();
+  }
+  return std::make_unique<UploadWriter>(std::move(hold), descriptor, committed, stored.declared.size_bytes(),
+                                        limits_.max_chunk_bytes);
+}
+
+absl::Status Uploads::CheckComplete(const StoredUpload& stored, const std::string& sha256) const {
+  const std::string path = directory_.UploadFile(stored.name);
+  const int64_t committed = FileSize(path);
+  const int64_t size = stored.declared.size_bytes();
+  if (committed != size) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::UPLOAD_INCOMPLETE,
+                     absl::StrCat("the server holds ", committed, " of ", size, " bytes; send the rest first"),
+                     {{"committed_offset", absl::StrCat(committed)}, {"size", absl::StrCat(size)}});
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::string actual, Sha256File(path));
+  if (actual != sha256) {
+    return MakeError(absl::StatusCode::kInvalidArgument, v1::UPLOAD_DIGEST_MISMATCH,
+                     "the SHA-256 is not that of the bytes received. The bytes were discarded; open another upload and "
+                     "send the file again");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Uploads::Refuse(const std::string& name, absl::Status why) {
+  DPAR_RETURN_IF_ERROR(database_.Write(
+      [&](Transaction& transaction) { return SetUploadState(transaction, name, v1::Upload::REFUSED); }));
+  DPAR_RETURN_IF_ERROR(RemoveTree(directory_.UploadFile(name)));
+  return why;
+}
+
+absl::Status Uploads::RefuseAbandoned(const std::string& tenant, absl::Time now) {
+  const absl::Time oldest = now - absl::Hours(24 * kUploadLifeDays);
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadFrom(database_, [&](Transaction& transaction) {
+                          return OpenUploadsBefore(transaction, tenant, oldest);
+                        }));
+  for (const std::string& name : names) {
+    DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<BusyNames::Hold> hold, busy_.Take(name));
+    DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(name));
+    if (stored.state == v1::Upload::OPEN) {
+      DPAR_RETURN_IF_ERROR(Refuse(name, absl::OkStatus()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// What is written when an upload becomes a dataset.
+struct Uploads::Sealing {
+  const StoredUpload& stored;
+  const RequestKey& key;
+  const EntryContext& context;
+  v1::Dataset dataset;
+  std::string digest_key;      // hex
+  std::string content_digest;  // under the tenant's key; empty for public data
+  std::string fresh_budget;    // the id, should the content be new
+};
+
+absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadRequest& request,
+                                                         const EntryContext& context, RandomSource& random) {
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  DPAR_RETURN_IF_ERROR(ValidateSha256(request.sha256()));
+  DPAR_RETURN_IF_ERROR(Find(request.name()).status());
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<BusyNames::Hold> hold, busy_.Take(request.name()));
+  DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(request.name()));
+  v1::FinishUploadResponse answer;
+  const RequestKey key = MakeRequestKey(stored.declared.parent(), "FinishUpload", request.request_id(), request);
+  DPAR_ASSIGN_OR_RETURN(const bool recalled, ReadFrom(database_, [&](Transaction& transaction) {
+                          return Recall(transaction, key, answer);
+                        }));
+  if (recalled) {
+    return answer;
+  }
+  if (stored.state != v1::Upload::OPEN) {
+    return UploadEnded(stored);
+  }
+  if (const absl::Status status = CheckComplete(stored, request.sha256()); !status.ok()) {
+    return IsRefusal(status) ? Refuse(stored.name, status) : status;
+  }
+  Sealing sealing{stored, key, context, DescribeDataset(stored, context.time), {}, {}, {}};
+  return Seal(sealing, random);
+}
+
+// The two digests of the content, and the key of the one that leaves the server.
+absl::Status Uploads::Digest(const Graph& graph, Sealing& sealing, RandomSource& random) const {
+  const v1::OpenUploadRequest& declared = sealing.stored.declared;
+  const std::string key = RandomBytes(random, kDigestKeyBytes);
+  const std::string content = CanonicalContent(graph);
+  sealing.digest_key = absl::BytesToHexString(key);
+  sealing.dataset.set_content_digest(HmacSha256Hex(key, content));
+  const std::string tenant_id(absl::StripPrefix(declared.parent(), "tenants/"));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant_key, ReadFrom(database_, [&](Transaction& transaction) {
+                          return TenantContentKey(transaction, tenant_id);
+                        }));
+  sealing.content_digest = HmacSha256Hex(tenant_key, content);
+  sealing.fresh_budget = RandomHex(random, kBudgetIdBytes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, RandomSource& random) {
+  const StoredUpload& stored = sealing.stored;
+  const std::string& name = sealing.dataset.name();
+  // Two uploads may have been opened for one id. The first to get here has it, and its file is not written over.
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<BusyNames::Hold> hold, busy_.Take(name));
+  DPAR_ASSIGN_OR_RETURN(const bool taken, IsTaken(name));
+  if (taken) {
+    return Refuse(stored.name, IdTaken(name));
+  }
+  const std::lock_guard<std::mutex> one_at_a_time(import_);
+  const absl::StatusOr<ImportedGraph> imported =
+      ReadGraphFile(directory_.UploadFile(stored.name), MakeGraphLimits(limits_), DeclaredSizesOf(stored.declared));
+  if (!imported.ok()) {
+    return IsRefusal(imported.status()) ? Refuse(stored.name, imported.status()) : imported.status();
+  }
+  DPAR_RETURN_IF_ERROR(Digest(imported->graph, sealing, random));
+  DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory_.DatasetFile(name)));
+  absl::Status status = WriteGraphFile(directory_.DatasetFile(name), imported->graph);
+  v1::FinishUploadResponse answer;
+  if (status.ok()) {
+    status = database_.Write([&](Transaction& transaction) { return Record(transaction, sealing, answer); });
+  }
+  if (!status.ok()) {
+    DPAR_RETURN_IF_ERROR(RemoveUnlessSealed(name));
+    return status;
+  }
+  DPAR_RETURN_IF_ERROR(RemoveTree(directory_.UploadFile(stored.name)));
+  *answer.mutable_report() = ToProto(imported->report);
+  return answer;
+}
+
+absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const {
+  const v1::OpenUploadRequest& declared = sealing.stored.declared;
+  answer.Clear();
+  StoredDataset dataset{sealing.dataset, ""};
+  DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> known,
+                        FindBudgetByContent(transaction, declared.parent(), sealing.content_digest));
+  if (declared.is_public() && known.has_value()) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::CONTENT_HAS_BUDGET,
+                     "the same content was uploaded as private before, so it cannot be declared public; upload it "
+                     "without is_public and its budget goes on");
+  }
+  if (!declared.is_public()) {
+    dataset.budget_id = known.value_or(sealing.fresh_budget);
+    answer.set_budget_shared(known.has_value());
+    if (!known.has_value()) {
+      DPAR_ASSIGN_OR_RETURN(const BudgetTerms terms, MakeBudgetTerms(declared.cap_epsilon(), declared.cap_delta()));
+      DPAR_RETURN_IF_ERROR(OpenBudget(transaction, dataset.budget_id, terms, sealing.context));
+      DPAR_RETURN_IF_ERROR(RememberContent(transaction, declared.parent(), sealing.content_digest, dataset.budget_id));
+    }
+  }
+  DPAR_RETURN_IF_ERROR(InsertDataset(transaction, dataset, limits_.max_datasets));
+  DPAR_RETURN_IF_ERROR(SetUploadState(transaction, sealing.stored.name, v1::Upload::FINISHED));
+  *answer.mutable_dataset() = sealing.dataset;
+  answer.set_digest_key(sealing.digest_key);
+  return Remember(transaction, sealing.key, answer, sealing.context.time);
+}
+
+absl::StatusOr<bool> Uploads::IsTaken(const std::string& dataset) const {
+  return ReadFrom(database_, [&](Transaction& transaction) { return DatasetIdTaken(transaction, dataset); });
+}
+
+// A commit can succeed and still report an error, so the store is asked before anything is removed.
+absl::Status Uploads::RemoveUnlessSealed(const std::string& dataset) const {
+  DPAR_ASSIGN_OR_RETURN(const bool taken, IsTaken(dataset));
+  return taken ? absl::OkStatus() : RemoveTree(fs::path(directory_.DatasetFile(dataset)).parent_path().string());
+}
+
+absl::Status Uploads::Sweep() {
+  DPAR_RETURN_IF_ERROR(
+      ForEachEntry(directory_.root(), "uploads", [&](const std::string& name, const std::string& path) {
+        const absl::StatusOr<StoredUpload> stored = Find(name);
+        if (!stored.ok() && !absl::IsNotFound(stored.status())) {
+          return stored.status();
+        }
+        const bool open = stored.ok() && stored->state == v1::Upload::OPEN;
+        return open ? absl::OkStatus() : RemoveTree(path);
+      }));
+  return ForEachEntry(directory_.root(), "datasets", [&](const std::string& name, const std::string& path) {
+    const absl::Status found =
+        database_.Read([&](Transaction& transaction) { return GetDataset(transaction, name).status(); });
+    return absl::IsNotFound(found) ? RemoveTree(path) : found;
+  });
+}
+
+}  // namespace dpar

@@ -1,0 +1,81 @@
+// The way of a file into the store: declared, appended, checked, sealed.
+//
+// The size of the file on disk is the committed offset, so a crash needs no repair. A graph is written before the
+// transaction that makes it a dataset, and taken away again when that fails; Sweep removes what a crash left over.
+#ifndef DPAR_SERVER_UPLOADS_UPLOADS_H_
+#define DPAR_SERVER_UPLOADS_UPLOADS_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "core/graph/graph_file.h"
+#include "core/random/random.h"
+#include "dpar/v1/dataset.pb.h"
+#include "server/ledger/ledger.h"
+#include "server/limits.h"
+#include "server/store/data_directory.h"
+#include "server/store/database.h"
+#include "server/store/datasets.h"
+#include "server/uploads/busy_names.h"
+#include "server/uploads/upload_writer.h"
+
+namespace dpar {
+
+// What a graph file may hold, under the server's limits.
+GraphLimits MakeGraphLimits(const Limits& limits);
+
+// Thread-safe. What is passed in outlives it. Resource names in requests were parsed, and the caller authorised.
+class Uploads {
+ public:
+  Uploads(Database& database, const DataDirectory& directory, const Limits& limits)
+      : database_(database), directory_(directory), limits_(limits) {}
+
+  // Declares a dataset. The cap that holds is settled here: the server's default, or what the owner declared below it
+  // (FAILED_PRECONDITION / CAP_ABOVE_DEFAULT above it).
+  absl::StatusOr<v1::Upload> Open(const v1::OpenUploadRequest& request, absl::Time now, RandomSource& random);
+
+  absl::StatusOr<v1::Upload> Get(const std::string& name);
+
+  // OUT_OF_RANGE / UPLOAD_OFFSET_MISMATCH unless `offset` is the committed offset; FAILED_PRECONDITION /
+  // UPLOAD_INCOMPLETE when the upload has ended.
+  absl::StatusOr<std::unique_ptr<UploadWriter>> StartWriting(const std::string& name, int64_t offset);
+
+  // Checks and seals. A file that is refused (wrong digest, not a graph, id taken meanwhile) ends the upload and leaves
+  // nothing behind. A repeated request gets the same answer, without the import report, which is kept nowhere.
+  absl::StatusOr<v1::FinishUploadResponse> Finish(const v1::FinishUploadRequest& request, const EntryContext& context,
+                                                  RandomSource& random);
+
+  // Removes files that belong to no open upload and no dataset. Only while nothing else runs.
+  absl::Status Sweep();
+
+ private:
+  struct Sealing;
+
+  absl::StatusOr<StoredUpload> Find(const std::string& name) const;
+  v1::Upload Describe(const StoredUpload& stored) const;
+  absl::Status CheckComplete(const StoredUpload& stored, const std::string& sha256) const;
+  absl::Status Refuse(const std::string& name, absl::Status why);
+  absl::Status RefuseAbandoned(const std::string& tenant, absl::Time now);
+  absl::StatusOr<v1::FinishUploadResponse> Seal(Sealing& sealing, RandomSource& random);
+  absl::Status Digest(const Graph& graph, Sealing& sealing, RandomSource& random) const;
+  absl::Status Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const;
+  absl::StatusOr<bool> IsTaken(const std::string& dataset) const;
+  absl::Status RemoveUnlessSealed(const std::string& dataset) const;
+
+  Database& database_;
+  const DataDirectory& directory_;
+  const Limits limits_;
+  BusyNames busy_;
+  // A graph is held in memory several times over while it is read, so only one is read at a time.
+  std::mutex import_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_UPLOADS_UPLOADS_H_

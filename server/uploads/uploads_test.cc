@@ -1,0 +1,574 @@
+#include "server/uploads/uploads.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "core/certificate/digest.h"
+#include "core/error.h"
+#include "core/random/testing/fixed_random.h"
+#include "server/store/read_from.h"
+
+namespace dpar {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::IsEmpty;
+
+const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
+
+void ExpectError(const absl::Status& status, absl::StatusCode code, const std::string& reason) {
+  EXPECT_EQ(status.code(), code) << status;
+  const auto info = GetErrorInfo(status);
+  ASSERT_TRUE(info.has_value()) << status;
+  EXPECT_EQ(info->reason(), reason);
+}
+
+std::string Metadata(const absl::Status& status, const std::string& key) {
+  const auto info = GetErrorInfo(status);
+  return info.has_value() && info->metadata().contains(key) ? info->metadata().at(key) : "(none)";
+}
+
+// Three nodes in a path, two features, two classes.
+Graph SmallGraph() {
+  Graph graph;
+  graph.sizes = {3, 2, 2};
+  graph.edge_offsets = {0, 1, 3, 4};
+  graph.neighbours = {1, 0, 2, 1};
+  graph.features.offsets = {0, 1, 2, 3};
+  graph.features.columns = {0, 1, 0};
+  graph.features.values = {1.0F, 2.0F, 0.5F};
+  graph.labels = {0, 1, -1};
+  return graph;
+}
+
+class UploadsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = ::testing::TempDir() + "/uploads_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    directory_ = std::make_unique<DataDirectory>(root_ + "/data");
+    ASSERT_TRUE(MakeParentDirectory(directory_->Database()).ok());
+    database_ = OpenSqlite(directory_->Database()).value();
+    ASSERT_TRUE(Migrate(*database_).ok());
+    for (const std::string tenant : {"acme", "other"}) {
+      ASSERT_TRUE(
+          database_->Write([&](Transaction& t) { return InsertTenant(t, tenant, "key of " + tenant, kNow); }).ok());
+    }
+    limits_.max_upload_bytes = 1 << 20;
+    limits_.max_open_uploads = 3;
+    limits_.max_nodes = 1000;
+    limits_.max_chunk_bytes = 4096;
+    Restart();
+    const std::string path = root_ + "/graph.npz";
+    ASSERT_TRUE(WriteGraphFile(path, SmallGraph()).ok());
+    bytes_ = ReadWholeFile(path).value();
+  }
+  void TearDown() override {
+    uploads_.reset();
+    database_.reset();
+    fs::remove_all(root_);
+  }
+
+  void Restart() { uploads_ = std::make_unique<Uploads>(*database_, *directory_, limits_); }
+
+  v1::OpenUploadRequest Declaration(const std::string& dataset, const std::string& request_id) const {
+    v1::OpenUploadRequest request;
+    request.set_parent("tenants/acme");
+    request.set_request_id(request_id);
+    request.set_dataset_id(dataset);
+    request.set_size_bytes(static_cast<int64_t>(bytes_.size()));
+    request.set_node_count(3);
+    request.set_feature_count(2);
+    request.set_class_count(2);
+    return request;
+  }
+  absl::StatusOr<v1::Upload> Open(const v1::OpenUploadRequest& request) {
+    return uploads_->Open(request, kNow, random_);
+  }
+  absl::StatusOr<int64_t> Write(const std::string& name, int64_t offset, const std::string& data) {
+    auto writer = uploads_->StartWriting(name, offset);
+    if (!writer.ok()) {
+      return writer.status();
+    }
+    const absl::Status status = (*writer)->Append(data);
+    return status.ok() ? (*writer)->Commit() : status;
+  }
+  absl::StatusOr<v1::FinishUploadResponse> Finish(const std::string& name, const std::string& sha256,
+                                                  const std::string& request_id) {
+    v1::FinishUploadRequest request;
+    request.set_name(name);
+    request.set_sha256(sha256);
+    request.set_request_id(request_id);
+    return uploads_->Finish(request, {"tenants/acme/tokens/t", kNow}, random_);
+  }
+  // Opens, sends `bytes` and finishes.
+  absl::StatusOr<v1::FinishUploadResponse> Upload(v1::OpenUploadRequest request, const std::string& bytes) {
+    request.set_size_bytes(static_cast<int64_t>(bytes.size()));
+    const absl::StatusOr<v1::Upload> upload = Open(request);
+    EXPECT_TRUE(upload.ok()) << upload.status();
+    last_ = upload->name();
+    EXPECT_TRUE(Write(last_, 0, bytes).ok());
+    return Finish(last_, Sha256Hex(bytes), "finish-" + request.request_id());
+  }
+  absl::StatusOr<v1::FinishUploadResponse> Upload(const std::string& dataset) {
+    return Upload(Declaration(dataset, "open-" + dataset), bytes_);
+  }
+  absl::Status DatasetStatus(const std::string& id) {
+    return ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/" + id); }).status();
+  }
+  std::string BudgetOf(const std::string& id) {
+    return ReadFrom(*database_, [&](Transaction& t) { return DatasetBudget(t, "tenants/acme/datasets/" + id); })
+        .value();
+  }
+  std::vector<std::string> FilesBelow(const std::string& kind) const {
+    std::vector<std::string> files;
+    std::error_code error;
+    for (const auto& entry : fs::recursive_directory_iterator(directory_->root() + "/" + kind, error)) {
+      if (entry.is_regular_file()) {
+        files.push_back(entry.path().string());
+      }
+    }
+    return files;
+  }
+  void ExpectRefusedWithoutTrace(const std::string& dataset) {
+    const v1::Upload upload = uploads_->Get(last_).value();
+    EXPECT_EQ(upload.state(), v1::Upload::REFUSED);
+    EXPECT_EQ(upload.committed_offset(), 0);
+    EXPECT_EQ(DatasetStatus(dataset).code(), absl::StatusCode::kNotFound);
+    EXPECT_THAT(FilesBelow("uploads"), IsEmpty());
+    EXPECT_THAT(FilesBelow("datasets"), IsEmpty());
+  }
+
+  testing::FixedRandom random_{13};
+  std::string root_;
+  std::string bytes_;
+  std::string last_;
+  Limits limits_;
+  std::unique_ptr<DataDirectory> directory_;
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<Uploads> uploads_;
+};
+
+TEST_F(UploadsTest, AnUploadStartsEmptyAndOpen) {
+  const v1::Upload upload = Open(Declaration("d", "r")).value();
+  EXPECT_THAT(upload.name(), ::testing::MatchesRegex("tenants/acme/uploads/[0-9a-f]{16}"));
+  EXPECT_EQ(upload.dataset(), "tenants/acme/datasets/d");
+  EXPECT_EQ(upload.size_bytes(), static_cast<int64_t>(bytes_.size()));
+  EXPECT_EQ(upload.committed_offset(), 0);
+  EXPECT_EQ(upload.state(), v1::Upload::OPEN);
+}
+
+TEST_F(UploadsTest, TheServerNamesADatasetThatItsOwnerDoesNot) {
+  EXPECT_THAT(Open(Declaration("", "r")).value().dataset(),
+              ::testing::MatchesRegex("tenants/acme/datasets/[0-9a-f]{16}"));
+}
+
+TEST_F(UploadsTest, TheSameRequestGivesTheSameUploadWhereItStandsNow) {
+  const v1::Upload first = Open(Declaration("d", "r")).value();
+  ASSERT_TRUE(Write(first.name(), 0, bytes_.substr(0, 10)).ok());
+  const v1::Upload second = Open(Declaration("d", "r")).value();
+  EXPECT_EQ(second.name(), first.name());
+  EXPECT_EQ(second.committed_offset(), 10);
+}
+
+TEST_F(UploadsTest, ARequestIdIsForOneRequest) {
+  ASSERT_TRUE(Open(Declaration("d", "r")).ok());
+  const absl::Status status = Open(Declaration("e", "r")).status();
+  ExpectError(status, absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED");
+  EXPECT_EQ(Metadata(status, "request_id"), "r");
+}
+
+TEST_F(UploadsTest, ADeclarationOutOfBoundsIsRefusedByField) {
+  const auto refused = [&](const std::function<void(v1::OpenUploadRequest&)>& change) {
+    v1::OpenUploadRequest request = Declaration("d", "r");
+    change(request);
+    const absl::Status status = Open(request).status();
+    ExpectError(status, absl::StatusCode::kInvalidArgument, "INVALID_FIELD");
+    return Metadata(status, "field");
+  };
+  EXPECT_EQ(refused([](auto& r) { r.set_request_id(""); }), "request_id");
+  EXPECT_EQ(refused([](auto& r) { r.set_dataset_id("No"); }), "dataset_id");
+  EXPECT_EQ(refused([](auto& r) { r.set_dataset_id("../x"); }), "dataset_id");
+  EXPECT_EQ(refused([](auto& r) { r.set_size_bytes(0); }), "size_bytes");
+  EXPECT_EQ(refused([](auto& r) { r.set_size_bytes(-1); }), "size_bytes");
+  EXPECT_EQ(refused([](auto& r) { r.set_node_count(0); }), "node_count");
+  EXPECT_EQ(refused([](auto& r) { r.set_feature_count(0); }), "feature_count");
+  EXPECT_EQ(refused([](auto& r) { r.set_class_count(1); }), "class_count");
+  EXPECT_EQ(refused([](auto& r) { r.set_cap_epsilon(0); }), "cap_epsilon");
+  EXPECT_EQ(refused([](auto& r) { r.set_cap_epsilon(std::numeric_limits<double>::quiet_NaN()); }), "cap_epsilon");
+  EXPECT_EQ(refused([](auto& r) { r.set_cap_delta(0); }), "cap_delta");
+  EXPECT_EQ(refused([](auto& r) { r.set_cap_delta(1); }), "cap_delta");
+  EXPECT_EQ(refused([](auto& r) { r.set_format(static_cast<v1::OpenUploadRequest::Format>(9)); }), "format");
+}
+
+TEST_F(UploadsTest, ADeclarationOverALimitNamesTheLimit) {
+  const auto limit = [&](const std::function<void(v1::OpenUploadRequest&)>& change) {
+    v1::OpenUploadRequest request = Declaration("d", "r");
+    change(request);
+    const absl::Status status = Open(request).status();
+    ExpectError(status, absl::StatusCode::kResourceExhausted, "LIMIT_EXCEEDED");
+    return Metadata(status, "limit") + "=" + Metadata(status, "maximum");
+  };
+  EXPECT_EQ(limit([](auto& r) { r.set_size_bytes((1 << 20) + 1); }), "max_upload_bytes=1048576");
+  EXPECT_EQ(limit([](auto& r) { r.set_node_count(1001); }), "max_nodes=1000");
+  EXPECT_EQ(limit([](auto& r) { r.set_feature_count(1'000'001); }), "max_features=1000000");
+  EXPECT_EQ(limit([](auto& r) { r.set_class_count(10'001); }), "max_classes=10000");
+}
+
+TEST_F(UploadsTest, ATenantHasSoManyOpenUploadsAndNoMore) {
+  for (const std::string id : {"a", "b", "c"}) {
+    ASSERT_TRUE(Open(Declaration(id, id)).ok());
+  }
+  const absl::Status status = Open(Declaration("d", "d")).status();
+  ExpectError(status, absl::StatusCode::kResourceExhausted, "LIMIT_EXCEEDED");
+  EXPECT_EQ(Metadata(status, "limit"), "max_open_uploads");
+}
+
+TEST_F(UploadsTest, AnUploadThatIsNotFinishedForAWeekNoLongerCounts) {
+  for (const std::string id : {"a", "b", "c"}) {
+    last_ = Open(Declaration(id, id)).value().name();
+    ASSERT_TRUE(Write(last_, 0, "x").ok());
+  }
+  const absl::Time week = kNow + absl::Hours(24 * 7);
+  ExpectError(uploads_->Open(Declaration("d", "d"), week, random_).status(), absl::StatusCode::kResourceExhausted,
+              "LIMIT_EXCEEDED");
+  ASSERT_TRUE(uploads_->Open(Declaration("d", "d"), week + absl::Seconds(1), random_).ok());
+  EXPECT_EQ(uploads_->Get(last_).value().state(), v1::Upload::REFUSED);
+  EXPECT_THAT(FilesBelow("uploads"), IsEmpty());
+}
+
+TEST_F(UploadsTest, AnOwnerMayLowerTheCapButNotRaiseIt) {
+  v1::OpenUploadRequest above = Declaration("d", "r");
+  above.set_cap_epsilon(8.5);
+  absl::Status status = Open(above).status();
+  ExpectError(status, absl::StatusCode::kFailedPrecondition, "CAP_ABOVE_DEFAULT");
+  EXPECT_EQ(Metadata(status, "asked_epsilon"), "8.5");
+  EXPECT_EQ(Metadata(status, "max_epsilon"), "8");
+  above.clear_cap_epsilon();
+  above.set_cap_delta(0.5);
+  status = Open(above).status();
+  ExpectError(status, absl::StatusCode::kFailedPrecondition, "CAP_ABOVE_DEFAULT");
+  EXPECT_EQ(Metadata(status, "asked_delta"), "0.5");
+
+  v1::OpenUploadRequest below = Declaration("d", "s");
+  below.set_cap_epsilon(2);
+  below.set_cap_delta(1e-3);
+  ASSERT_TRUE(Upload(below, bytes_).ok());
+  const v1::Budget budget = ReadFrom(*database_, [&](Transaction& t) { return GetBudget(t, BudgetOf("d")); }).value();
+  EXPECT_EQ(budget.cap_epsilon(), 2);
+  EXPECT_EQ(budget.cap_delta(), 1e-3);
+}
+
+TEST_F(UploadsTest, WithoutACapTheServersDefaultHolds) {
+  ASSERT_TRUE(Upload("d").ok());
+  const v1::Budget budget = ReadFrom(*database_, [&](Transaction& t) { return GetBudget(t, BudgetOf("d")); }).value();
+  EXPECT_EQ(budget.cap_epsilon(), 8);
+  EXPECT_EQ(budget.cap_delta(), 0.03);  // 1/(10 * 3), one digit, rounded down
+}
+
+TEST_F(UploadsTest, BytesGoOnWhereTheyStoppedAlsoAfterARestart) {
+  const std::string name = Open(Declaration("d", "r")).value().name();
+  EXPECT_EQ(Write(name, 0, bytes_.substr(0, 100)).value(), 100);
+  Restart();
+  EXPECT_EQ(uploads_->Get(name).value().committed_offset(), 100);
+  EXPECT_EQ(Write(name, 100, bytes_.substr(100)).value(), static_cast<int64_t>(bytes_.size()));
+  EXPECT_TRUE(Finish(name, Sha256Hex(bytes_), "f").ok());
+}
+
+TEST_F(UploadsTest, AStreamThatBreaksOffKeepsWhatArrived) {
+  const std::string name = Open(Declaration("d", "r")).value().name();
+  {
+    auto writer = uploads_->StartWriting(name, 0).value();
+    ASSERT_TRUE(writer->Append(bytes_.substr(0, 7)).ok());
+  }
+  EXPECT_EQ(uploads_->Get(name).value().committed_offset(), 7);
+}
+
+TEST_F(UploadsTest, AnotherOffsetThanTheCommittedOneIsRefused) {
+  const std::string name = Open(Declaration("d", "r")).value().name();
+  ASSERT_TRUE(Write(name, 0, bytes_.substr(0, 10)).ok());
+  for (const int64_t offset : {int64_t{0}, int64_t{9}, int64_t{11}, int64_t{-1}}) {
+    const absl::Status status = Write(name, offset, "x").status();
+    ExpectError(status, absl::StatusCode::kOutOfRange, "UPLOAD_OFFSET_MISMATCH");
+    EXPECT_EQ(Metadata(status, "offset"), std::to_string(offset));
+    EXPECT_EQ(Metadata(status, "committed_offset"), "10");
+  }
+  EXPECT_EQ(uploads_->Get(name).value().committed_offset(), 10);
+}
+
+TEST_F(UploadsTest, AChunkPastTheDeclaredSizeIsRefusedWhole) {
+  const std::string name = Open(Declaration("d", "r")).value().name();
+  const auto size = static_cast<int64_t>(bytes_.size());
+  ASSERT_TRUE(Write(name, 0, bytes_.substr(0, bytes_.size() - 1)).ok());
+  const absl::Status status = Write(name, size - 1, "xy").status();
+  ExpectError(status, absl::StatusCode::kInvalidArgument, "INVALID_FIELD");
+  EXPECT_EQ(Metadata(status, "field"), "data");
+  EXPECT_EQ(uploads_->Get(name).value().committed_offset(), size - 1);
+}
+
+TEST_F(UploadsTest, AChunkOverTheLimitIsRefused) {
+  v1::OpenUploadRequest request = Declaration("d", "r");
+  request.set_size_bytes(100'000);
+  const std::string name = Open(request).value().name();
+  const absl::Status status = Write(name, 0, std::string(4097, 'x')).status();
+  ExpectError(status, absl::StatusCode::kResourceExhausted, "LIMIT_EXCEEDED");
+  EXPECT_EQ(Metadata(status, "limit"), "max_chunk_bytes");
+  EXPECT_TRUE(Write(name, 0, std::string(4096, 'x')).ok());
+}
+
+TEST_F(UploadsTest, ASecondWriterWaitsForTheFirst) {
+  const std::string name = Open(Declaration("d", "r")).value().name();
+  auto first = uploads_->StartWriting(name, 0).value();
+  std::atomic<bool> started = false;
+  absl::Status second;
+  std::thread thread([&] {
+    started = true;
+    second = uploads_->StartWriting(name, 0).status();
+  });
+  while (!started) {
+    std::this_thread::yield();
+  }
+  ASSERT_TRUE(first->Append("abc").ok());
+  first.reset();
+  thread.join();
+  ExpectError(second, absl::StatusCode::kOutOfRange, "UPLOAD_OFFSET_MISMATCH");
+  EXPECT_EQ(Metadata(second, "committed_offset"), "3");
+}
+
+TEST_F(UploadsTest, AnUploadThatIsNotThereIsNotFound) {
+  const std::string name = "tenants/acme/uploads/none";
+  ExpectError(uploads_->Get(name).status(), absl::StatusCode::kNotFound, "RESOURCE_NOT_FOUND");
+  ExpectError(uploads_->StartWriting(name, 0).status(), absl::StatusCode::kNotFound, "RESOURCE_NOT_FOUND");
+  ExpectError(Finish(name, std::string(64, 'a'), "f").status(), absl::StatusCode::kNotFound, "RESOURCE_NOT_FOUND");
+}
+
+TEST_F(UploadsTest, AFinishedUploadIsADataset) {
+  const absl::StatusOr<v1::FinishUploadResponse> answer = Upload("d");
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->dataset().name(), "tenants/acme/datasets/d");
+  EXPECT_EQ(answer->dataset().node_count(), 3);
+  EXPECT_EQ(answer->dataset().feature_count(), 2);
+  EXPECT_EQ(answer->dataset().class_count(), 2);
+  EXPECT_FALSE(answer->dataset().is_public());
+  EXPECT_FALSE(answer->budget_shared());
+  EXPECT_EQ(answer->report().edge_count(), 2);
+  EXPECT_EQ(answer->report().unlabelled_nodes(), 1);
+  EXPECT_TRUE(DatasetStatus("d").ok());
+  EXPECT_THAT(FilesBelow("uploads"), IsEmpty());
+  const v1::Upload upload = uploads_->Get(last_).value();
+  EXPECT_EQ(upload.state(), v1::Upload::FINISHED);
+  EXPECT_EQ(upload.committed_offset(), upload.size_bytes());
+}
+
+TEST_F(UploadsTest, TheStoredGraphIsTheCanonicalOneAndForTheOwnerOnly) {
+  ASSERT_TRUE(Upload("d").ok());
+  const std::string path = directory_->DatasetFile("tenants/acme/datasets/d");
+  const ImportedGraph stored = ReadGraphFile(path, MakeGraphLimits(limits_), PublicSizes{3, 2, 2}).value();
+  EXPECT_EQ(CanonicalContent(stored.graph), CanonicalContent(SmallGraph()));
+  struct stat parent = {};
+  ASSERT_EQ(stat(fs::path(path).parent_path().c_str(), &parent), 0);
+  EXPECT_EQ(parent.st_mode & 0777, 0700U);
+}
+
+TEST_F(UploadsTest, TheDigestIsThatOfTheContentUnderTheKeyInTheAnswer) {
+  const v1::FinishUploadResponse answer = Upload("d").value();
+  const std::string key = HexDecode(answer.digest_key()).value();
+  EXPECT_EQ(key.size(), 32U);
+  EXPECT_EQ(answer.dataset().content_digest(), HmacSha256Hex(key, CanonicalContent(SmallGraph())));
+}
+
+TEST_F(UploadsTest, TheSameContentUnderAnotherNameSharesTheBudgetAndItsCap) {
+  v1::OpenUploadRequest first = Declaration("d", "r");
+  first.set_cap_epsilon(1);
+  ASSERT_TRUE(Upload(first, bytes_).ok());
+  const v1::FinishUploadResponse second = Upload("e").value();
+  EXPECT_TRUE(second.budget_shared());
+  EXPECT_EQ(BudgetOf("e"), BudgetOf("d"));
+  EXPECT_EQ(ReadFrom(*database_, [&](Transaction& t) { return GetBudget(t, BudgetOf("e")); }).value().cap_epsilon(), 1);
+}
+
+TEST_F(UploadsTest, DigestsOfTheSameContentDifferFromDatasetToDataset) {
+  EXPECT_NE(Upload("d").value().dataset().content_digest(), Upload("e").value().dataset().content_digest());
+}
+
+TEST_F(UploadsTest, AnotherTenantsUploadOfTheSameContentHasItsOwnBudget) {
+  ASSERT_TRUE(Upload("d").ok());
+  v1::OpenUploadRequest request = Declaration("d", "r");
+  request.set_parent("tenants/other");
+  const absl::StatusOr<v1::FinishUploadResponse> answer = Upload(request, bytes_);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_FALSE(answer->budget_shared());
+}
+
+TEST_F(UploadsTest, TheBudgetOutlivesTheDataset) {
+  ASSERT_TRUE(Upload("d").ok());
+  const std::string budget = BudgetOf("d");
+  ASSERT_TRUE(
+      database_->Write([](Transaction& t) { return MarkDatasetDeleted(t, "tenants/acme/datasets/d", kNow); }).ok());
+  EXPECT_TRUE(Upload("e").value().budget_shared());
+  EXPECT_EQ(BudgetOf("e"), budget);
+}
+
+TEST_F(UploadsTest, PublicDataHasNoBudget) {
+  v1::OpenUploadRequest request = Declaration("d", "r");
+  request.set_is_public(true);
+  request.set_cap_epsilon(100);  // ignored
+  const absl::StatusOr<v1::FinishUploadResponse> answer = Upload(request, bytes_);
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_TRUE(answer->dataset().is_public());
+  EXPECT_EQ(
+      ReadFrom(*database_, [](Transaction& t) { return DatasetBudget(t, "tenants/acme/datasets/d"); }).status().code(),
+      absl::StatusCode::kNotFound);
+}
+
+TEST_F(UploadsTest, PrivateContentCannotBeDeclaredPublicLater) {
+  ASSERT_TRUE(Upload("d").ok());
+  v1::OpenUploadRequest request = Declaration("e", "another");
+  request.set_is_public(true);
+  const absl::Status status = Upload(request, bytes_).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(GetErrorInfo(status)->reason(), "CONTENT_HAS_BUDGET");
+  EXPECT_EQ(
+      ReadFrom(*database_, [](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/e"); }).status().code(),
+      absl::StatusCode::kNotFound);
+}
+
+TEST_F(UploadsTest, FinishedTwiceWithTheSameIdGivesTheSameAnswerWithoutTheReport) {
+  v1::FinishUploadResponse first = Upload("d").value();
+  const absl::StatusOr<v1::FinishUploadResponse> second = Finish(last_, Sha256Hex(bytes_), "finish-open-d");
+  ASSERT_TRUE(second.ok()) << second.status();
+  EXPECT_FALSE(second->has_report());
+  first.clear_report();
+  EXPECT_EQ(second->SerializeAsString(), first.SerializeAsString());
+}
+
+TEST_F(UploadsTest, FinishedTwiceWithAnotherIdIsRefused) {
+  ASSERT_TRUE(Upload("d").ok());
+  const absl::Status status = Finish(last_, Sha256Hex(bytes_), "again").status();
+  ExpectError(status, absl::StatusCode::kFailedPrecondition, "UPLOAD_INCOMPLETE");
+  EXPECT_EQ(Metadata(status, "committed_offset"), std::to_string(bytes_.size()));
+  EXPECT_TRUE(DatasetStatus("d").ok());
+}
+
+TEST_F(UploadsTest, FinishedTwiceWithTheSameIdAndAnotherDigestIsRefused) {
+  ASSERT_TRUE(Upload("d").ok());
+  ExpectError(Finish(last_, std::string(64, '0'), "finish-open-d").status(), absl::StatusCode::kAlreadyExists,
+              "REQUEST_ID_REUSED");
+}
+
+TEST_F(UploadsTest, AnUploadWithBytesMissingStaysOpen) {
+  const std::string name = Open(Declaration("d", "r")).value().name();
+  ASSERT_TRUE(Write(name, 0, bytes_.substr(0, 10)).ok());
+  const absl::Status status = Finish(name, Sha256Hex(bytes_), "f").status();
+  ExpectError(status, absl::StatusCode::kFailedPrecondition, "UPLOAD_INCOMPLETE");
+  EXPECT_EQ(Metadata(status, "committed_offset"), "10");
+  EXPECT_EQ(Metadata(status, "size"), std::to_string(bytes_.size()));
+  EXPECT_EQ(uploads_->Get(name).value().state(), v1::Upload::OPEN);
+  ASSERT_TRUE(Write(name, 10, bytes_.substr(10)).ok());
+  EXPECT_TRUE(Finish(name, Sha256Hex(bytes_), "f").ok());
+}
+
+TEST_F(UploadsTest, AMalformedDigestIsRefusedAndTheUploadStaysOpen) {
+  const std::string name = Open(Declaration("d", "r")).value().name();
+  ASSERT_TRUE(Write(name, 0, bytes_).ok());
+  for (const std::string& digest : {std::string(), std::string(63, 'a'), std::string(64, 'A'), std::string(64, 'g')}) {
+    const absl::Status status = Finish(name, digest, "f").status();
+    ExpectError(status, absl::StatusCode::kInvalidArgument, "INVALID_FIELD");
+    EXPECT_EQ(Metadata(status, "field"), "sha256");
+  }
+  EXPECT_EQ(uploads_->Get(name).value().state(), v1::Upload::OPEN);
+}
+
+TEST_F(UploadsTest, AWrongDigestEndsTheUploadWithoutATrace) {
+  last_ = Open(Declaration("d", "r")).value().name();
+  ASSERT_TRUE(Write(last_, 0, bytes_).ok());
+  ExpectError(Finish(last_, std::string(64, '0'), "f").status(), absl::StatusCode::kInvalidArgument,
+              "UPLOAD_DIGEST_MISMATCH");
+  ExpectRefusedWithoutTrace("d");
+  ExpectError(Write(last_, 0, "x").status(), absl::StatusCode::kFailedPrecondition, "UPLOAD_INCOMPLETE");
+  ExpectError(Finish(last_, Sha256Hex(bytes_), "g").status(), absl::StatusCode::kFailedPrecondition,
+              "UPLOAD_INCOMPLETE");
+}
+
+TEST_F(UploadsTest, AFileThatIsNoGraphEndsTheUploadWithoutATrace) {
+  ExpectError(Upload(Declaration("d", "r"), "not a zip").status(), absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
+  ExpectRefusedWithoutTrace("d");
+  ExpectError(Upload(Declaration("d", "s"), bytes_.substr(0, bytes_.size() / 2)).status(),
+              absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
+  ExpectRefusedWithoutTrace("d");
+  EXPECT_TRUE(Upload("d").ok()) << "the id is still free";
+}
+
+TEST_F(UploadsTest, AFileThatDisagreesWithTheDeclarationIsRefused) {
+  v1::OpenUploadRequest request = Declaration("d", "r");
+  request.set_node_count(4);
+  ExpectError(Upload(request, bytes_).status(), absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
+  ExpectRefusedWithoutTrace("d");
+}
+
+TEST_F(UploadsTest, AnIdThatWasEverUsedIsTaken) {
+  ASSERT_TRUE(Upload("d").ok());
+  absl::Status status = Open(Declaration("d", "r")).status();
+  ExpectError(status, absl::StatusCode::kAlreadyExists, "RESOURCE_EXISTS");
+  EXPECT_EQ(Metadata(status, "resource"), "tenants/acme/datasets/d");
+  ASSERT_TRUE(
+      database_->Write([](Transaction& t) { return MarkDatasetDeleted(t, "tenants/acme/datasets/d", kNow); }).ok());
+  status = Open(Declaration("d", "s")).status();
+  ExpectError(status, absl::StatusCode::kAlreadyExists, "RESOURCE_EXISTS");
+}
+
+TEST_F(UploadsTest, OfTwoUploadsForOneIdTheFirstToFinishHasItAndItsFileStays) {
+  const std::string second = Open(Declaration("d", "second")).value().name();
+  ASSERT_TRUE(Write(second, 0, bytes_).ok());
+  ASSERT_TRUE(Upload("d").ok());
+  ExpectError(Finish(second, Sha256Hex(bytes_), "f").status(), absl::StatusCode::kAlreadyExists, "RESOURCE_EXISTS");
+  EXPECT_EQ(uploads_->Get(second).value().state(), v1::Upload::REFUSED);
+  EXPECT_TRUE(DatasetStatus("d").ok());
+  EXPECT_TRUE(fs::exists(directory_->DatasetFile("tenants/acme/datasets/d")));
+}
+
+TEST_F(UploadsTest, OverTheLimitOfDatasetsNothingIsLeftButTheUploadCanBeFinishedLater) {
+  limits_.max_datasets = 1;
+  Restart();
+  ASSERT_TRUE(Upload("d").ok());
+  const absl::Status status = Upload("e").status();
+  ExpectError(status, absl::StatusCode::kResourceExhausted, "LIMIT_EXCEEDED");
+  EXPECT_EQ(Metadata(status, "limit"), "max_datasets");
+  EXPECT_FALSE(fs::exists(directory_->DatasetFile("tenants/acme/datasets/e")));
+  ASSERT_TRUE(
+      database_->Write([](Transaction& t) { return MarkDatasetDeleted(t, "tenants/acme/datasets/d", kNow); }).ok());
+  EXPECT_TRUE(Finish(last_, Sha256Hex(bytes_), "finish-open-e").ok());
+}
+
+TEST_F(UploadsTest, SweepingRemovesWhatBelongsToNobodyAndNothingElse) {
+  ASSERT_TRUE(Upload("kept").ok());
+  const std::string open = Open(Declaration("d", "r")).value().name();
+  ASSERT_TRUE(Write(open, 0, bytes_.substr(0, 10)).ok());
+  ASSERT_TRUE(Upload("deleted").ok());
+  ASSERT_TRUE(
+      database_->Write([](Transaction& t) { return MarkDatasetDeleted(t, "tenants/acme/datasets/deleted", kNow); })
+          .ok());
+  const std::string orphan = directory_->DatasetFile("tenants/acme/datasets/orphan");
+  const std::string stray = directory_->UploadFile("tenants/acme/uploads/stray");
+  for (const std::string& path : {orphan, stray}) {
+    ASSERT_TRUE(MakeParentDirectory(path).ok());
+    ASSERT_TRUE(WriteFileDurably(path, "x", 0600).ok());
+  }
+  Restart();
+  ASSERT_TRUE(uploads_->Sweep().ok());
+  EXPECT_THAT(FilesBelow("datasets"), ::testing::ElementsAre(directory_->DatasetFile("tenants/acme/datasets/kept")));
+  EXPECT_THAT(FilesBelow("uploads"), ::testing::ElementsAre(directory_->UploadFile(open)));
+}
+
+}  // namespace
+}  // namespace dpar
