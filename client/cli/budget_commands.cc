@@ -1,0 +1,145 @@
+// dpar budget, dpar cap.
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "client/cli/commands.h"
+#include "client/cli/errors.h"
+#include "client/cli/format.h"
+#include "client/cli/labels.h"
+#include "client/sdk/names.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+constexpr int kBarWidth = 30;
+
+// The budget's name, from a dataset's id or name, or from its own.
+absl::StatusOr<std::string> BudgetName(Session& session, const std::string& text) {
+  session.error_context().dataset = text;
+  const std::string dataset(absl::StripSuffix(text, "/budget"));
+  DPAR_ASSIGN_OR_RETURN(const std::string name, session.Resolve("datasets", dataset));
+  return absl::StrCat(name, "/budget");
+}
+
+void PrintBudget(Session& session, const v1::Budget& budget) {
+  const int64_t cap = budget.cap_units();
+  const double used = cap > 0 ? static_cast<double>(budget.posted_units()) / static_cast<double>(cap) : 0;
+  const auto share = [cap](int64_t units) { return absl::StrFormat("%6s", FormatPercent(units, cap)); };
+  session.out() << budget.name() << "\n"
+                << "  cap                 epsilon " << FormatNumber(budget.cap_epsilon()) << " at delta "
+                << FormatNumber(budget.cap_delta()) << ", the guarantee for all jobs together\n"
+                << "  used                " << share(budget.posted_units()) << "  ["
+                << Bar(used, kBarWidth, session.terminal().utf8) << "]\n"
+                << "  reserved            " << share(budget.reserved_units()) << "\n"
+                << "  left                " << share(budget.left_units()) << "\n"
+                << "  largest epsilon     " << FormatNumberDown(budget.largest_admissible_epsilon())
+                << " could be admitted now\n"
+                << "  equivalent epsilon  " << FormatNumber(budget.equivalent_epsilon())
+                << " (all posted, as if planned in advance; not the guarantee)\n"
+                << "  jobs counted        " << budget.live_events() << "\n";
+}
+
+void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries, int64_t cap_units) {
+  Table table({"NO", "TIME", "KIND", "JOB", "SHARE", "EPSILON", "HASH"}, {3});
+  constexpr size_t kHashShown = 8;
+  for (const v1::LedgerEntry& entry : entries) {
+    table.Add({absl::StrCat(entry.sequence()), FormatTime(entry.time()), KindLabel(entry.kind()), IdOf(entry.job()),
+               entry.job().empty() ? "" : FormatPercent(entry.units(), cap_units),
+               entry.epsilon() > 0 ? FormatNumber(entry.epsilon()) : "", entry.hash().substr(0, kHashShown)});
+  }
+  session.out() << "\n" << table.Render(session.TableWidth());
+  for (const v1::LedgerEntry& entry : entries) {
+    if (!entry.reason().empty()) {
+      session.out() << "  " << entry.sequence() << ": " << entry.reason() << " (" << entry.actor() << ")\n";
+    }
+  }
+}
+
+absl::StatusOr<int> RunBudget(Session& session, const std::string& text, bool entries) {
+  DPAR_ASSIGN_OR_RETURN(const std::string name, BudgetName(session, text));
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, connection->GetBudget(name));
+  std::vector<v1::LedgerEntry> list;
+  v1::VerifyChainResponse chain;
+  if (entries) {
+    DPAR_ASSIGN_OR_RETURN(list, connection->ListLedgerEntries(name));
+    DPAR_ASSIGN_OR_RETURN(chain, connection->VerifyChain(name));
+  }
+  if (session.json()) {
+    Json json = {{"budget", BudgetJson(budget)}};
+    if (entries) {
+      json["entries"] = Json::array();
+      for (const v1::LedgerEntry& entry : list) {
+        json["entries"].push_back(LedgerEntryJson(entry));
+      }
+      json["chain"] = {
+          {"intact", chain.intact()}, {"entry_count", chain.entry_count()}, {"head_hash", chain.head_hash()}};
+    }
+    session.PrintJson(json);
+    return kDone;
+  }
+  PrintBudget(session, budget);
+  if (entries) {
+    PrintEntries(session, list, budget.cap_units());
+    session.out() << (chain.intact()
+                          ? absl::StrCat("chain intact, head ", chain.head_hash())
+                          : absl::StrCat("CHAIN BROKEN at entry ", chain.first_bad_sequence(), ": ", chain.fault()))
+                  << "\n";
+  }
+  return !entries || chain.intact() ? kDone : kFailed;
+}
+
+struct CapArguments {
+  std::string dataset;
+  double epsilon = 0;
+  std::string reason;
+};
+
+absl::StatusOr<int> RunCap(Session& session, const CapArguments& arguments) {
+  DPAR_ASSIGN_OR_RETURN(const std::string name, BudgetName(session, arguments.dataset));
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  v1::SetBudgetCapRequest request;
+  request.set_name(name);
+  request.set_cap_epsilon(arguments.epsilon);
+  request.set_reason(arguments.reason);
+  request.set_request_id(NewRequestId(session.random()));
+  DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, connection->SetBudgetCap(request));
+  if (session.json()) {
+    session.PrintJson({{"budget", BudgetJson(budget)}});
+  } else {
+    PrintBudget(session, budget);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void AddBudgetCommands(CLI::App& app, Command& chosen) {
+  const auto dataset = std::make_shared<std::string>();
+  const auto entries = std::make_shared<bool>(false);
+  CLI::App* budget = app.add_subcommand("budget", "Show what a dataset may cost, has cost and has left");
+  budget->group(kDataGroup);
+  budget->add_option("DATASET", *dataset, "Id or full name of the dataset")->required();
+  budget->add_flag("--entries", *entries, "List the ledger's entries and check their chain");
+  budget->footer(Examples("  dpar budget demo --entries"));
+  budget->callback([dataset, entries, &chosen] {
+    chosen = [dataset, entries](Session& s) { return RunBudget(s, *dataset, *entries); };
+  });
+
+  const auto arguments = std::make_shared<CapArguments>();
+  CLI::App* cap = app.add_subcommand("cap", "Set a budget's cap, with a reason that the ledger keeps");
+  cap->group(kOperatorGroup);
+  cap->add_option("DATASET", arguments->dataset, "Full name of the dataset: tenants/TENANT/datasets/ID")->required();
+  cap->add_option("--epsilon", arguments->epsilon, "The new cap")->required();
+  cap->add_option("--reason", arguments->reason, "Why, 1 to 500 characters")->required();
+  cap->footer(Examples("  dpar cap tenants/acme/datasets/demo --epsilon 10 --reason 'agreed with the owner'"));
+  cap->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunCap(s, *arguments); }; });
+}
+
+}  // namespace dpar

@@ -1,0 +1,35 @@
+// The command groups. Each function declares its commands on `app`; when one is parsed, it becomes `chosen`.
+#ifndef DPAR_CLIENT_CLI_COMMANDS_H_
+#define DPAR_CLIENT_CLI_COMMANDS_H_
+
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "client/cli/session.h"
+
+namespace dpar {
+
+// Headings of `dpar --help`.
+inline constexpr const char* kLocalGroup = "Graphs and results, on this machine";
+inline constexpr const char* kDataGroup = "Data on the server";
+inline constexpr const char* kTrainingGroup = "Training";
+inline constexpr const char* kOperatorGroup = "For operators";
+
+void AddGraphCommands(CLI::App& app, Command& chosen);     // graph generate, inspect, split
+void AddDatasetCommands(CLI::App& app, Command& chosen);   // upload, datasets
+void AddTrainCommand(CLI::App& app, Command& chosen);      // train
+void AddJobCommands(CLI::App& app, Command& chosen);       // watch, cancel, jobs
+void AddBudgetCommands(CLI::App& app, Command& chosen);    // budget, cap
+void AddDownloadCommand(CLI::App& app, Command& chosen);   // download
+void AddVerifyCommand(CLI::App& app, Command& chosen);     // verify
+void AddPredictCommand(CLI::App& app, Command& chosen);    // predict
+void AddOperatorCommands(CLI::App& app, Command& chosen);  // tenant, token
+
+// The end of a command's --help.
+inline std::string Examples(const std::string& examples) {
+  return "Example:\n" + examples + "\nGlobal options (--server, --ca, --token-file, --json): see dpar --help.";
+}
+
+}  // namespace dpar
+
+#endif  // DPAR_CLIENT_CLI_COMMANDS_H_

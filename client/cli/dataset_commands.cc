@@ -1,0 +1,249 @@
+// dpar upload, dpar datasets.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/commands.h"
+#include "client/cli/errors.h"
+#include "client/cli/format.h"
+#include "client/cli/progress.h"
+#include "client/sdk/names.h"
+#include "client/sdk/upload.h"
+#include "core/error.h"
+#include "core/graph/graph_file.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+
+namespace dpar {
+namespace {
+
+constexpr int64_t kChunkBytes = 1 << 20;
+
+struct UploadArguments {
+  std::string path;
+  std::string name;
+  std::optional<int64_t> classes;
+  std::optional<double> cap_epsilon;
+  std::optional<double> cap_delta;
+  bool is_public = false;
+};
+
+// The public sizes to declare. N and d are shapes; the class count may only be known from the labels.
+absl::StatusOr<PublicSizes> SizesToDeclare(Session& session, const UploadArguments& arguments) {
+  const auto declared = ReadGraphSizes(arguments.path, GraphLimits());
+  DPAR_RETURN_IF_ERROR(AsLocal(declared.status()));
+  PublicSizes sizes = declared->sizes;
+  if (arguments.classes.has_value()) {
+    sizes.class_count = *arguments.classes;
+  } else if (declared->classes_from_labels && !arguments.is_public) {
+    session.err() << "note: the class count, " << sizes.class_count
+                  << ", was taken from the file's labels. It is public;\n"
+                     "--classes declares it without looking.\n";
+  }
+  return sizes;
+}
+
+v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::string& tenant, const PublicSizes& sizes,
+                                  RandomSource& random) {
+  v1::OpenUploadRequest open;
+  open.set_parent(tenant);
+  open.set_request_id(NewRequestId(random));
+  open.set_dataset_id(arguments.name);
+  open.set_node_count(sizes.node_count);
+  open.set_feature_count(sizes.feature_count);
+  open.set_class_count(sizes.class_count);
+  open.set_is_public(arguments.is_public);
+  if (arguments.cap_epsilon.has_value()) {
+    open.set_cap_epsilon(*arguments.cap_epsilon);
+  }
+  if (arguments.cap_delta.has_value()) {
+    open.set_cap_delta(*arguments.cap_delta);
+  }
+  open.set_format(v1::OpenUploadRequest::NPZ);
+  return open;
+}
+
+// Turns byte counts into progress: rate and ETA are over the whole upload.
+class UploadMeter {
+ public:
+  explicit UploadMeter(Session& session) : line_(session.err(), session.terminal()) {}
+
+  void Update(int64_t sent, int64_t total) {
+    // The last byte is reported when it is sent and again when it is committed.
+    if (sent == total && sealing_) {
+      return;
+    }
+    const absl::Time now = absl::Now();
+    if (!started_.has_value()) {
+      started_ = now;
+      first_ = sent;
+    }
+    ProgressState state;
+    state.completed = sent;
+    state.total = total;
+    state.stage = "uploading";
+    state.amount = absl::StrCat(FormatBytes(sent), " of ", FormatBytes(total));
+    const double seconds = absl::ToDoubleSeconds(now - *started_);
+    if (seconds > 0 && sent > first_) {
+      const double rate = static_cast<double>(sent - first_) / seconds;
+      state.rate = absl::StrCat(FormatBytes(static_cast<int64_t>(rate)), "/s");
+      state.eta = absl::Seconds(static_cast<double>(total - sent) / rate);
+    }
+    line_.Update(state);
+    sealing_ = sent == total;
+    if (sealing_) {
+      ProgressState checking;
+      checking.stage = "checking and sealing";
+      line_.Update(checking);
+    }
+  }
+  void Finish() { line_.Finish(); }
+
+ private:
+  ProgressLine line_;
+  std::optional<absl::Time> started_;
+  int64_t first_ = 0;
+  bool sealing_ = false;
+};
+
+std::string CapOrigin(const UploadArguments& arguments, const v1::FinishUploadResponse& response) {
+  if (response.budget_shared()) {
+    return "shared: the same content was uploaded before, and its budget goes on";
+  }
+  return arguments.cap_epsilon.has_value() || arguments.cap_delta.has_value() ? "as declared" : "the server's default";
+}
+
+void PrintUploaded(Session& session, const v1::FinishUploadResponse& response, const std::optional<v1::Budget>& budget,
+                   const std::string& cap_origin) {
+  const v1::Dataset& dataset = response.dataset();
+  const v1::ImportReport& report = response.report();
+  session.out() << "dataset     " << dataset.name() << "\n"
+                << "sizes       " << FormatCount(dataset.node_count()) << " nodes, "
+                << FormatCount(dataset.feature_count()) << " features, " << dataset.class_count()
+                << " classes (public)\n";
+  if (dataset.is_public()) {
+    session.out() << "cap         none: the data is declared public, and nothing is promised about it\n";
+  } else if (budget.has_value()) {
+    session.out() << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
+                  << FormatNumber(budget->cap_delta()) << " (" << cap_origin << ")\n";
+  }
+  session.out() << "import      " << FormatCount(report.edge_count()) << " edges kept; "
+                << FormatCount(report.edges_symmetrised()) << " symmetrised, "
+                << FormatCount(report.duplicates_merged()) << " duplicates merged,\n            "
+                << FormatCount(report.self_loops_dropped()) << " self loops and "
+                << FormatCount(report.zero_features_dropped()) << " zero features dropped; "
+                << FormatCount(report.unlabelled_nodes()) << " nodes unlabelled\n"
+                << "digest      " << dataset.content_digest() << "\n"
+                << "digest key  " << response.digest_key() << "\n"
+                << "            Keep the key: it is shown this once, and proves which graph a\n"
+                << "            certificate is about.\n"
+                << "next        dpar train " << IdOf(dataset.name()) << " --epsilon 1\n";
+}
+
+absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments) {
+  DPAR_RETURN_IF_ERROR(CheckInputFile("file", arguments.path));
+  if (!arguments.name.empty()) {
+    DPAR_RETURN_IF_ERROR(ValidateId("name", arguments.name));
+  }
+  DPAR_ASSIGN_OR_RETURN(const PublicSizes sizes, SizesToDeclare(session, arguments));
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(""));
+  DPAR_ASSIGN_OR_RETURN(const v1::ServerInfo info, connection->GetServerInfo());
+  if (!arguments.is_public) {
+    const double cap = arguments.cap_epsilon.value_or(info.limits().default_cap_epsilon());
+    session.err() << "cap: epsilon " << FormatNumber(cap) << " for all jobs together"
+                  << (arguments.cap_epsilon.has_value() ? "" : " (the default; --cap-epsilon lowers it)") << "\n";
+  }
+  UploadOptions options;
+  options.path = arguments.path;
+  options.open = OpenRequest(arguments, tenant, sizes, session.random());
+  options.finish_request_id = NewRequestId(session.random());
+  options.chunk_bytes = std::clamp<int64_t>(info.limits().max_chunk_bytes(), 1, kChunkBytes);
+  UploadMeter meter(session);
+  const auto response =
+      UploadFile(*connection, options, [&meter](int64_t sent, int64_t total) { meter.Update(sent, total); });
+  meter.Finish();
+  DPAR_RETURN_IF_ERROR(response.status());
+  std::optional<v1::Budget> budget;
+  if (!arguments.is_public) {
+    DPAR_ASSIGN_OR_RETURN(budget, connection->GetBudget(absl::StrCat(response->dataset().name(), "/budget")));
+  }
+  if (!session.json()) {
+    PrintUploaded(session, *response, budget, CapOrigin(arguments, *response));
+    return kDone;
+  }
+  Json json = {{"dataset", DatasetJson(response->dataset())}, {"report", ImportReportJson(response->report())}};
+  json["digest_key"] = response->digest_key();
+  json["budget_shared"] = response->budget_shared();
+  if (budget.has_value()) {
+    json["budget"] = BudgetJson(*budget);
+  }
+  session.PrintJson(json);
+  session.err() << "keep digest_key: it is shown this once, and proves which graph a certificate is about\n";
+  return kDone;
+}
+
+void AddUpload(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<UploadArguments>();
+  CLI::App* command = app.add_subcommand("upload", "Send a graph to the server and seal it, with a privacy budget");
+  command->group(kDataGroup);
+  command->add_option("FILE", arguments->path, "Graph file (npz)")->required();
+  command->add_option("--name", arguments->name, "Id of the dataset (made by the server when left out)");
+  command->add_option("--classes", arguments->classes, "Number of classes, declared instead of read from the file");
+  command->add_option("--cap-epsilon", arguments->cap_epsilon,
+                      "Most that all jobs together may spend (default: the server's, which is also the most)");
+  command->add_option("--cap-delta", arguments->cap_delta,
+                      "Delta of the cap (default: 1/(10 N), rounded down to one digit)");
+  command->add_flag("--public", arguments->is_public,
+                    "Declare the data public, for good: nothing is promised about it");
+  command->footer(Examples("  dpar upload graph.npz --name demo --cap-epsilon 4"));
+  command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunUpload(s, *arguments); }; });
+}
+
+absl::StatusOr<int> RunDatasets(Session& session, const std::string& tenant_option) {
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(tenant_option));
+  DPAR_ASSIGN_OR_RETURN(const auto datasets, connection->ListDatasets(tenant));
+  if (session.json()) {
+    Json list = Json::array();
+    for (const v1::Dataset& dataset : datasets) {
+      list.push_back(DatasetJson(dataset));
+    }
+    session.PrintJson({{"tenant", tenant}, {"datasets", list}});
+    return kDone;
+  }
+  if (datasets.empty()) {
+    session.out() << "no datasets yet\nnext: dpar upload FILE\n";
+    return kDone;
+  }
+  Table table({"DATASET", "NODES", "FEATURES", "CLASSES", "KIND", "AGE"}, {0});
+  for (const v1::Dataset& dataset : datasets) {
+    table.Add({IdOf(dataset.name()), FormatCount(dataset.node_count()), FormatCount(dataset.feature_count()),
+               FormatCount(dataset.class_count()), dataset.is_public() ? "public" : "private",
+               FormatAge(absl::Now() - FromProto(dataset.create_time()))});
+  }
+  session.out() << table.Render(session.TableWidth());
+  return kDone;
+}
+
+void AddDatasets(CLI::App& app, Command& chosen) {
+  const auto tenant = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("datasets", "List the datasets");
+  command->group(kDataGroup);
+  command->add_option("--tenant", *tenant, "Tenant, for operators (default: the token's own)");
+  command->footer(Examples("  dpar datasets"));
+  command->callback([tenant, &chosen] { chosen = [tenant](Session& s) { return RunDatasets(s, *tenant); }; });
+}
+
+}  // namespace
+
+void AddDatasetCommands(CLI::App& app, Command& chosen) {
+  AddUpload(app, chosen);
+  AddDatasets(app, chosen);
+}
+
+}  // namespace dpar

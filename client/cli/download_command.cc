@@ -1,0 +1,117 @@
+// dpar download.
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/errors.h"
+#include "client/cli/format.h"
+#include "client/cli/progress.h"
+#include "client/sdk/atomic_file.h"
+#include "client/sdk/download.h"
+#include "client/sdk/names.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+constexpr mode_t kFileMode = 0666;
+
+// The key that signed the envelope, of those the server has. One it does not name is not in the list.
+absl::StatusOr<std::string> SigningKeyPem(const std::string& envelope, const std::vector<v1::SigningKey>& keys) {
+  std::string key_id;
+  const auto parsed = nlohmann::json::parse(envelope, nullptr, /*allow_exceptions=*/false);
+  const nlohmann::json::json_pointer pointer("/signatures/0/keyid");
+  if (!parsed.is_discarded() && parsed.contains(pointer) && parsed[pointer].is_string()) {
+    key_id = parsed[pointer].get<std::string>();
+  }
+  for (const v1::SigningKey& key : keys) {
+    if (key.key_id() == key_id) {
+      return key.public_key_pem();
+    }
+  }
+  return absl::NotFoundError("the server does not list the key that signed this certificate");
+}
+
+absl::Status MakeDirectory(const std::string& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error || !std::filesystem::is_directory(directory)) {
+    return InvalidField("output", absl::StrCat("cannot make the directory '", directory,
+                                               "': ", error ? error.message() : "a file has that name"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DownloadedFile> Fetch(Session& session, Connection& connection, const std::string& job,
+                                     v1::DownloadModelRequest::Artifact artifact, const std::string& path) {
+  ProgressLine line(session.err(), session.terminal());
+  return DownloadModel(connection, job, artifact, path, [&](int64_t received, int64_t total) {
+    ProgressState state;
+    state.stage = std::filesystem::path(path).filename().string();
+    state.completed = received;
+    state.total = total;
+    state.amount = absl::StrCat(FormatBytes(received), " of ", FormatBytes(total));
+    line.Update(state);
+  });
+}
+
+absl::StatusOr<int> RunDownload(Session& session, const std::string& text, const std::string& output) {
+  session.error_context().job = text;
+  DPAR_ASSIGN_OR_RETURN(const std::string job, session.Resolve("jobs", text));
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  // The certificate first: without one there is nothing to download, and no directory to make.
+  DPAR_ASSIGN_OR_RETURN(const v1::Certificate certificate, connection->GetCertificate(job));
+  DPAR_ASSIGN_OR_RETURN(const auto keys, connection->ListSigningKeys());
+  DPAR_ASSIGN_OR_RETURN(const std::string key, SigningKeyPem(certificate.envelope(), keys));
+  const std::string directory = output.empty() ? IdOf(job) : output;
+  DPAR_RETURN_IF_ERROR(MakeDirectory(directory));
+  const std::string certificate_path = directory + "/certificate.json";
+  const std::string key_path = directory + "/signing.pub";
+  DPAR_ASSIGN_OR_RETURN(const DownloadedFile weights,
+                        Fetch(session, *connection, job, v1::DownloadModelRequest::WEIGHTS, directory + "/model.npz"));
+  DPAR_ASSIGN_OR_RETURN(
+      const DownloadedFile script,
+      Fetch(session, *connection, job, v1::DownloadModelRequest::TORCHSCRIPT, directory + "/model.pt"));
+  DPAR_RETURN_IF_ERROR(WriteFileAtomically(key_path, key, kFileMode));
+  DPAR_RETURN_IF_ERROR(WriteFileAtomically(certificate_path, certificate.envelope(), kFileMode));
+  if (session.json()) {
+    const auto file_json = [](const DownloadedFile& file) {
+      return Json{{"file", file.path}, {"size_bytes", file.size_bytes}, {"sha256", file.sha256}};
+    };
+    session.PrintJson({{"job", job},
+                       {"weights", file_json(weights)},
+                       {"torchscript", file_json(script)},
+                       {"certificate", certificate_path},
+                       {"signing_key", key_path}});
+    return kDone;
+  }
+  session.out() << weights.path << "  " << FormatBytes(weights.size_bytes) << ", for dpar predict\n"
+                << script.path << "  " << FormatBytes(script.size_bytes) << ", TorchScript\n"
+                << certificate_path << "  the signed statement of what training cost\n"
+                << key_path << "  the server's public key\n"
+                << "next: dpar verify " << certificate_path << " --model " << weights.path << "\n"
+                << "      dpar predict --model " << weights.path << " --graph FILE\n";
+  return kDone;
+}
+
+}  // namespace
+
+void AddDownloadCommand(CLI::App& app, Command& chosen) {
+  const auto job = std::make_shared<std::string>();
+  const auto output = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("download", "Fetch a job's model, certificate and the key that signed it");
+  command->group(kTrainingGroup);
+  command->add_option("JOB", *job, "Id or full name of the job")->required();
+  command->add_option("-o,--output", *output, "Directory for the files (default: the job's id)");
+  command->footer(Examples("  dpar download JOB -o out"));
+  command->callback(
+      [job, output, &chosen] { chosen = [job, output](Session& s) { return RunDownload(s, *job, *output); }; });
+}
+
+}  // namespace dpar

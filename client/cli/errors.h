@@ -1,0 +1,55 @@
+// What the command says when something went wrong: what happened, why, and what to try next. The only place that maps
+// reasons to exit codes and hints.
+#ifndef DPAR_CLIENT_CLI_ERRORS_H_
+#define DPAR_CLIENT_CLI_ERRORS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "nlohmann/json.hpp"
+
+namespace dpar {
+
+// The exit codes of `dpar`.
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;
+inline constexpr int kUsage = 2;
+inline constexpr int kRefusedByBudget = 3;
+inline constexpr int kNotAuthorised = 4;
+inline constexpr int kUnavailable = 5;
+inline constexpr int kInterrupted = 130;
+
+int ExitCodeOf(const absl::Status& status);
+
+// What the hints refer to.
+struct ErrorContext {
+  std::string command;  // "train", "graph inspect"
+  std::string server;   // host:port
+  std::string dataset;  // id or name, where the command has one
+  std::string job;
+};
+
+struct ErrorReport {
+  std::string message;               // what happened and why
+  std::vector<std::string> details;  // figures, a line each
+  std::vector<std::string> hints;    // what to try next, a line each; never empty
+};
+ErrorReport DescribeError(const absl::Status& status, const ErrorContext& context);
+
+// {"code", "reason", "message", "metadata", "hint"}.
+nlohmann::ordered_json ErrorJson(const absl::Status& status, const ErrorContext& context);
+
+// A failure to read, write or use a local file, as commands report it: neither an unavailable server, nor wrong usage,
+// because the arguments were good and the content was not.
+absl::Status AsLocal(const absl::Status& status);
+
+// INVALID_FIELD unless `path` is a regular file that can be read. `field` is the argument's name.
+absl::Status CheckInputFile(absl::string_view field, const std::string& path);
+// INVALID_FIELD unless a file can be made at `path`: its directory is there and writable, and it is not one itself.
+absl::Status CheckOutputFile(absl::string_view field, const std::string& path);
+
+}  // namespace dpar
+
+#endif  // DPAR_CLIENT_CLI_ERRORS_H_

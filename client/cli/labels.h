@@ -1,0 +1,26 @@
+// The API's enumerators as the command line spells them.
+#ifndef DPAR_CLIENT_CLI_LABELS_H_
+#define DPAR_CLIENT_CLI_LABELS_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "dpar/v1/budget.pb.h"
+#include "dpar/v1/operator.pb.h"
+#include "dpar/v1/training.pb.h"
+
+namespace dpar {
+
+std::string MethodLabel(v1::Method method);         // "features", "dpar-em0"
+std::string StateLabel(v1::Job::State state);       // "queued"
+std::string RoleLabel(v1::Role role);               // "owner"
+std::string KindLabel(v1::LedgerEntry::Kind kind);  // "reserve"
+
+// INVALID_FIELD with the allowed spellings when it is none of them.
+absl::StatusOr<v1::Method> ParseMethod(absl::string_view text);
+absl::StatusOr<v1::Role> ParseTenantRole(absl::string_view text);
+
+}  // namespace dpar
+
+#endif  // DPAR_CLIENT_CLI_LABELS_H_

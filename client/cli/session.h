@@ -1,0 +1,89 @@
+// One run of `dpar`: its streams, its options, and the connection once a command asks for it.
+#ifndef DPAR_CLIENT_CLI_SESSION_H_
+#define DPAR_CLIENT_CLI_SESSION_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/cli/errors.h"
+#include "client/cli/json.h"
+#include "client/cli/terminal.h"
+#include "client/sdk/connection.h"
+#include "core/random/secure_random.h"
+
+namespace dpar {
+
+// What the process has, passed in so that a test can run the whole command.
+struct Environment {
+  std::ostream& out;
+  std::ostream& err;
+  Terminal terminal;
+  Variables variables;
+};
+
+// Flags that every command takes.
+struct GlobalOptions {
+  std::string server;
+  std::string ca;
+  std::string token_file;
+  bool json = false;
+};
+
+class Session {
+ public:
+  Session(const Environment& environment, GlobalOptions options, std::string command);
+
+  [[nodiscard]] bool json() const { return options_.json; }
+  [[nodiscard]] std::ostream& out() const { return environment_.out; }
+  // Prose: notes, progress, warnings.
+  [[nodiscard]] std::ostream& err() const { return environment_.err; }
+  [[nodiscard]] const Terminal& terminal() const { return environment_.terminal; }
+  [[nodiscard]] RandomSource& random() { return random_; }
+  // What hints refer to; commands fill in what they are about.
+  [[nodiscard]] ErrorContext& error_context() { return error_context_; }
+  // Columns for a table: the terminal's, or no limit when stdout goes elsewhere.
+  [[nodiscard]] int TableWidth() const;
+
+  // One JSON object {"version":1,"command":...,fields...} as one line on stdout.
+  void PrintJson(const Json& fields) const;
+  // Says that the command prints many objects, the last one with "terminal": true, also when that one is an error.
+  void StreamJson() { streams_json_ = true; }
+  // The error on stderr, and as JSON on stdout with --json. Returns the exit code.
+  int PrintError(const absl::Status& status);
+
+  // The connection, opened when first asked for. Flags come before the environment: --server (DPAR_SERVER), --ca
+  // (DPAR_CA), --token-file (DPAR_TOKEN_FILE, or the token itself in DPAR_TOKEN).
+  absl::StatusOr<Connection*> Connect();
+  // "tenants/{t}" of the token; empty for an operator's.
+  absl::StatusOr<std::string> Tenant();
+  // The tenant that `option` names, or the token's own.
+  absl::StatusOr<std::string> TenantOrOwn(const std::string& option);
+  // The full name of a resource given by id or name. The server is asked for the tenant of an id only.
+  absl::StatusOr<std::string> Resolve(absl::string_view collection, const std::string& text);
+
+ private:
+  [[nodiscard]] std::string Setting(const std::string& flag, const std::string& variable) const;
+  absl::StatusOr<std::string> ReadCa() const;
+  absl::StatusOr<std::string> ReadToken() const;
+
+  const Environment& environment_;
+  GlobalOptions options_;
+  ErrorContext error_context_;
+  bool streams_json_ = false;
+  SecureRandom random_;
+  std::unique_ptr<Connection> connection_;
+  std::optional<std::string> tenant_;
+};
+
+// What a command does; it returns the exit code.
+using Command = std::function<absl::StatusOr<int>(Session& session)>;
+
+}  // namespace dpar
+
+#endif  // DPAR_CLIENT_CLI_SESSION_H_

@@ -1,0 +1,83 @@
+#include "client/sdk/atomic_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+absl::Status WriteFailure(const std::string& path, int error) {
+  return absl::InternalError(absl::StrCat("cannot write '", path, "': ", std::strerror(error)));
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path, std::string temporary_path, int descriptor)
+    : path_(std::move(path)), temporary_path_(std::move(temporary_path)), descriptor_(descriptor) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_path_(std::move(other.temporary_path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_) {}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+    ::unlink(temporary_path_.c_str());
+  }
+}
+
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, mode_t mode) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
+    return InvalidField("output", absl::StrCat("cannot write '", path, "': it is a directory"));
+  }
+  std::string temporary = absl::StrCat(path, ".partial-", ::getpid());
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
+  if (descriptor < 0) {
+    return InvalidField("output", absl::StrCat("cannot write '", path, "': ", std::strerror(errno)));
+  }
+  return AtomicFile(path, std::move(temporary), descriptor);
+}
+
+absl::Status AtomicFile::Append(absl::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written < 0) {
+      return WriteFailure(path_, errno);
+    }
+    bytes.remove_prefix(static_cast<size_t>(written));
+    size_ += written;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status AtomicFile::Commit() {
+  if (::fsync(descriptor_) != 0 || ::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    return WriteFailure(path_, errno);
+  }
+  ::close(std::exchange(descriptor_, -1));
+  return absl::OkStatus();
+}
+
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes, mode_t mode) {
+  DPAR_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, mode));
+  DPAR_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Commit();
+}
+
+}  // namespace dpar

@@ -1,0 +1,49 @@
+// A file that appears under its name complete or not at all.
+#ifndef DPAR_CLIENT_SDK_ATOMIC_FILE_H_
+#define DPAR_CLIENT_SDK_ATOMIC_FILE_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace dpar {
+
+// Written beside its final place under a temporary name, which the destructor removes unless Commit renamed it.
+class AtomicFile {
+ public:
+  // INVALID_ARGUMENT / INVALID_FIELD when nothing can be written there: no such directory, no permission, or `path` is
+  // a directory. `mode` as in open(2).
+  static absl::StatusOr<AtomicFile> Create(const std::string& path, mode_t mode);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&&) = delete;
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  absl::Status Append(absl::string_view bytes);
+  // Makes the bytes durable and gives the file its name.
+  absl::Status Commit();
+
+  [[nodiscard]] int64_t size() const { return size_; }
+  [[nodiscard]] const std::string& temporary_path() const { return temporary_path_; }
+
+ private:
+  AtomicFile(std::string path, std::string temporary_path, int descriptor);
+
+  std::string path_;
+  std::string temporary_path_;
+  int descriptor_ = -1;
+  int64_t size_ = 0;
+};
+
+// All of it at once.
+absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes, mode_t mode);
+
+}  // namespace dpar
+
+#endif  // DPAR_CLIENT_SDK_ATOMIC_FILE_H_

@@ -1,0 +1,241 @@
+#include "client/sdk/connection.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/sdk/status.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+constexpr absl::Duration kCallTimeout = absl::Seconds(60);
+// Sealing parses and validates the whole file.
+constexpr absl::Duration kFinishTimeout = absl::Hours(2);
+constexpr int kAttempts = 4;
+// How late a cancellation is noticed while reconnecting.
+constexpr absl::Duration kCancelPeriod = absl::Milliseconds(100);
+constexpr int kPageSize = 1000;
+constexpr int kMaxMessageBytes = 16 << 20;
+constexpr int kFirstReconnectMilliseconds = 100;
+constexpr int kLongestReconnectMilliseconds = 2000;
+
+// Follows next_page_token to the end. `fetch` gets a page token and returns a page; `items` picks its rows.
+template <typename Item, typename Fetch, typename Items>
+absl::StatusOr<std::vector<Item>> AllPages(const Fetch& fetch, const Items& items) {
+  std::vector<Item> all;
+  std::string page_token;
+  do {
+    DPAR_ASSIGN_OR_RETURN(auto page, fetch(page_token));
+    const auto& rows = items(page);
+    all.insert(all.end(), rows.begin(), rows.end());
+    page_token = page.next_page_token();
+  } while (!page_token.empty());
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Connection> Connection::Open(const ConnectOptions& options) {
+  grpc::SslCredentialsOptions tls;
+  tls.pem_root_certs = options.ca_pem;
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMilliseconds);
+  return std::make_unique<Connection>(grpc::CreateCustomChannel(options.server, grpc::SslCredentials(tls), arguments),
+                                      options.token);
+}
+
+Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string token)
+    : channel_(std::move(channel)),
+      token_(std::move(token)),
+      datasets_(v1::DatasetService::NewStub(channel_)),
+      training_(v1::TrainingService::NewStub(channel_)),
+      budgets_(v1::BudgetService::NewStub(channel_)),
+      operators_(v1::OperatorService::NewStub(channel_)),
+      server_(v1::ServerService::NewStub(channel_)) {}
+
+void Connection::Authorise(grpc::ClientContext& context) const {
+  context.AddMetadata("authorization", absl::StrCat("Bearer ", token_));
+}
+
+void Connection::Pause(absl::Duration duration, Cancellation& cancellation) {
+  const absl::Time end = absl::Now() + duration;
+  while (absl::Now() < end && !cancellation.cancelled()) {
+    if (channel_->WaitForConnected(absl::ToChronoTime(std::min(end, absl::Now() + kCancelPeriod)))) {
+      cancellation.Sleep(end - absl::Now());
+    }
+  }
+}
+
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> Connection::Call(Stub& stub,
+                                          grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                          const Request& request, Repeat repeat, absl::Duration timeout) {
+  for (int attempt = 0;; ++attempt) {
+    grpc::ClientContext context;
+    Authorise(context);
+    context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    Response response;
+    const absl::Status status = FromGrpcStatus((stub.*method)(&context, request, &response));
+    if (status.ok()) {
+      return response;
+    }
+    if (repeat == Repeat::kNever || !absl::IsUnavailable(status) || attempt + 1 >= kAttempts) {
+      return status;
+    }
+    Cancellation never;
+    Pause(RetryDelay(status, attempt), never);
+  }
+}
+
+absl::StatusOr<v1::ServerInfo> Connection::GetServerInfo() {
+  return Call(*server_, &v1::ServerService::Stub::GetServerInfo, v1::GetServerInfoRequest(), Repeat::kOnUnavailable,
+              kCallTimeout);
+}
+
+absl::StatusOr<v1::Identity> Connection::WhoAmI() {
+  return Call(*server_, &v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest(), Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<std::vector<v1::SigningKey>> Connection::ListSigningKeys() {
+  DPAR_ASSIGN_OR_RETURN(const v1::ListSigningKeysResponse response,
+                        Call(*server_, &v1::ServerService::Stub::ListSigningKeys, v1::ListSigningKeysRequest(),
+                             Repeat::kOnUnavailable, kCallTimeout));
+  return std::vector<v1::SigningKey>(response.keys().begin(), response.keys().end());
+}
+
+absl::StatusOr<v1::Upload> Connection::OpenUpload(const v1::OpenUploadRequest& request) {
+  return Call(*datasets_, &v1::DatasetService::Stub::OpenUpload, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<v1::Upload> Connection::GetUpload(const std::string& name) {
+  v1::GetUploadRequest request;
+  request.set_name(name);
+  return Call(*datasets_, &v1::DatasetService::Stub::GetUpload, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<v1::FinishUploadResponse> Connection::FinishUpload(const v1::FinishUploadRequest& request) {
+  return Call(*datasets_, &v1::DatasetService::Stub::FinishUpload, request, Repeat::kOnUnavailable, kFinishTimeout);
+}
+
+absl::StatusOr<std::vector<v1::Dataset>> Connection::ListDatasets(const std::string& tenant) {
+  v1::ListDatasetsRequest request;
+  request.set_parent(tenant);
+  request.set_page_size(kPageSize);
+  return AllPages<v1::Dataset>(
+      [&](const std::string& page_token) {
+        request.set_page_token(page_token);
+        return Call(*datasets_, &v1::DatasetService::Stub::ListDatasets, request, Repeat::kOnUnavailable, kCallTimeout);
+      },
+      [](const auto& page) -> const auto& { return page.datasets(); });
+}
+
+absl::StatusOr<v1::Job> Connection::CreateJob(const v1::CreateJobRequest& request) {
+  return Call(*training_, &v1::TrainingService::Stub::CreateJob, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<v1::Job> Connection::GetJob(const std::string& name) {
+  v1::GetJobRequest request;
+  request.set_name(name);
+  return Call(*training_, &v1::TrainingService::Stub::GetJob, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<std::vector<v1::Job>> Connection::ListJobs(const std::string& tenant) {
+  v1::ListJobsRequest request;
+  request.set_parent(tenant);
+  request.set_page_size(kPageSize);
+  return AllPages<v1::Job>(
+      [&](const std::string& page_token) {
+        request.set_page_token(page_token);
+        return Call(*training_, &v1::TrainingService::Stub::ListJobs, request, Repeat::kOnUnavailable, kCallTimeout);
+      },
+      [](const auto& page) -> const auto& { return page.jobs(); });
+}
+
+absl::StatusOr<v1::Job> Connection::CancelJob(const v1::CancelJobRequest& request) {
+  return Call(*training_, &v1::TrainingService::Stub::CancelJob, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<v1::Certificate> Connection::GetCertificate(const std::string& job) {
+  v1::GetCertificateRequest request;
+  request.set_name(job);
+  return Call(*training_, &v1::TrainingService::Stub::GetCertificate, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<v1::Budget> Connection::GetBudget(const std::string& name) {
+  v1::GetBudgetRequest request;
+  request.set_name(name);
+  return Call(*budgets_, &v1::BudgetService::Stub::GetBudget, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<std::vector<v1::LedgerEntry>> Connection::ListLedgerEntries(const std::string& budget) {
+  v1::ListLedgerEntriesRequest request;
+  request.set_parent(budget);
+  request.set_page_size(kPageSize);
+  return AllPages<v1::LedgerEntry>(
+      [&](const std::string& page_token) {
+        request.set_page_token(page_token);
+        return Call(*budgets_, &v1::BudgetService::Stub::ListLedgerEntries, request, Repeat::kOnUnavailable,
+                    kCallTimeout);
+      },
+      [](const auto& page) -> const auto& { return page.entries(); });
+}
+
+absl::StatusOr<v1::VerifyChainResponse> Connection::VerifyChain(const std::string& budget) {
+  v1::VerifyChainRequest request;
+  request.set_name(budget);
+  return Call(*budgets_, &v1::BudgetService::Stub::VerifyChain, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<v1::Tenant> Connection::CreateTenant(const v1::CreateTenantRequest& request) {
+  return Call(*operators_, &v1::OperatorService::Stub::CreateTenant, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<std::vector<v1::Tenant>> Connection::ListTenants() {
+  v1::ListTenantsRequest request;
+  request.set_page_size(kPageSize);
+  return AllPages<v1::Tenant>(
+      [&](const std::string& page_token) {
+        request.set_page_token(page_token);
+        return Call(*operators_, &v1::OperatorService::Stub::ListTenants, request, Repeat::kOnUnavailable,
+                    kCallTimeout);
+      },
+      [](const auto& page) -> const auto& { return page.tenants(); });
+}
+
+absl::StatusOr<v1::CreateTokenResponse> Connection::CreateToken(const v1::CreateTokenRequest& request) {
+  // It has no request id: sent twice, it would make two tokens.
+  return Call(*operators_, &v1::OperatorService::Stub::CreateToken, request, Repeat::kNever, kCallTimeout);
+}
+
+absl::StatusOr<std::vector<v1::Token>> Connection::ListTokens(const std::string& parent) {
+  v1::ListTokensRequest request;
+  request.set_parent(parent);
+  request.set_page_size(kPageSize);
+  return AllPages<v1::Token>(
+      [&](const std::string& page_token) {
+        request.set_page_token(page_token);
+        return Call(*operators_, &v1::OperatorService::Stub::ListTokens, request, Repeat::kOnUnavailable, kCallTimeout);
+      },
+      [](const auto& page) -> const auto& { return page.tokens(); });
+}
+
+absl::StatusOr<v1::Token> Connection::RevokeToken(const std::string& name) {
+  v1::RevokeTokenRequest request;
+  request.set_name(name);
+  return Call(*operators_, &v1::OperatorService::Stub::RevokeToken, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<v1::Budget> Connection::SetBudgetCap(const v1::SetBudgetCapRequest& request) {
+  return Call(*operators_, &v1::OperatorService::Stub::SetBudgetCap, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+}  // namespace dpar

@@ -1,0 +1,90 @@
+// One connection to a server, and the API's unary calls as functions that return absl::StatusOr.
+#ifndef DPAR_CLIENT_SDK_CONNECTION_H_
+#define DPAR_CLIENT_SDK_CONNECTION_H_
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "client/sdk/cancellation.h"
+#include "dpar/v1/budget.grpc.pb.h"
+#include "dpar/v1/dataset.grpc.pb.h"
+#include "dpar/v1/operator.grpc.pb.h"
+#include "dpar/v1/server.grpc.pb.h"
+#include "dpar/v1/training.grpc.pb.h"
+
+namespace dpar {
+
+struct ConnectOptions {
+  std::string server;  // host:port
+  std::string ca_pem;  // the certificate authority that signed the server's certificate
+  std::string token;   // sent as a bearer token with every call
+};
+
+// Thread-safe. Calls that the server answers once however often they are sent (reads, and those with a request id) are
+// sent again after UNAVAILABLE, up to three times.
+class Connection {
+ public:
+  // Opens a TLS channel. No call is made, so a server that is down shows with the first call.
+  static std::unique_ptr<Connection> Open(const ConnectOptions& options);
+  // Over a channel that exists.
+  Connection(std::shared_ptr<grpc::Channel> channel, std::string token);
+
+  absl::StatusOr<v1::ServerInfo> GetServerInfo();
+  absl::StatusOr<v1::Identity> WhoAmI();
+  absl::StatusOr<std::vector<v1::SigningKey>> ListSigningKeys();
+
+  absl::StatusOr<v1::Upload> OpenUpload(const v1::OpenUploadRequest& request);
+  absl::StatusOr<v1::Upload> GetUpload(const std::string& name);
+  absl::StatusOr<v1::FinishUploadResponse> FinishUpload(const v1::FinishUploadRequest& request);
+  absl::StatusOr<std::vector<v1::Dataset>> ListDatasets(const std::string& tenant);
+
+  absl::StatusOr<v1::Job> CreateJob(const v1::CreateJobRequest& request);
+  absl::StatusOr<v1::Job> GetJob(const std::string& name);
+  absl::StatusOr<std::vector<v1::Job>> ListJobs(const std::string& tenant);
+  absl::StatusOr<v1::Job> CancelJob(const v1::CancelJobRequest& request);
+  absl::StatusOr<v1::Certificate> GetCertificate(const std::string& job);
+
+  absl::StatusOr<v1::Budget> GetBudget(const std::string& name);
+  absl::StatusOr<std::vector<v1::LedgerEntry>> ListLedgerEntries(const std::string& budget);
+  absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const std::string& budget);
+
+  absl::StatusOr<v1::Tenant> CreateTenant(const v1::CreateTenantRequest& request);
+  absl::StatusOr<std::vector<v1::Tenant>> ListTenants();
+  absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request);
+  absl::StatusOr<std::vector<v1::Token>> ListTokens(const std::string& parent);
+  absl::StatusOr<v1::Token> RevokeToken(const std::string& name);
+  absl::StatusOr<v1::Budget> SetBudgetCap(const v1::SetBudgetCapRequest& request);
+
+  // For streams, which upload.h, watch.h and download.h wrap: the stubs, and the token put into a context.
+  [[nodiscard]] v1::DatasetService::Stub& datasets() { return *datasets_; }
+  [[nodiscard]] v1::TrainingService::Stub& training() { return *training_; }
+  void Authorise(grpc::ClientContext& context) const;
+  // Waits before a call is sent again, and reconnects meanwhile: gRPC connects only while someone waits for it, so a
+  // plain sleep between calls that fail at once would never find a restarted server. Ends early when cancelled.
+  void Pause(absl::Duration duration, Cancellation& cancellation);
+
+ private:
+  enum class Repeat { kNever, kOnUnavailable };
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> Call(Stub& stub,
+                                grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                                const Request& request, Repeat repeat, absl::Duration timeout);
+
+  std::shared_ptr<grpc::Channel> channel_;
+  std::string token_;
+  std::unique_ptr<v1::DatasetService::Stub> datasets_;
+  std::unique_ptr<v1::TrainingService::Stub> training_;
+  std::unique_ptr<v1::BudgetService::Stub> budgets_;
+  std::unique_ptr<v1::OperatorService::Stub> operators_;
+  std::unique_ptr<v1::ServerService::Stub> server_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_CLIENT_SDK_CONNECTION_H_
