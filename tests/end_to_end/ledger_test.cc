@@ -1,0 +1,164 @@
+// What jobs cost, as the ledger shows it.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/privacy/gaussian.h"
+#include "tests/end_to_end/workflow.h"
+
+namespace dpar::e2e {
+namespace {
+
+class LedgerTest : public SharedServerTest {};
+
+TEST_F(LedgerTest, AFinishedJobLeavesOneReservationAndOnePostInAnIntactChain) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(1));
+  const auto created = CreateJob(owner, JobRequest(dataset, 1));
+  ASSERT_THAT(created.status, IsOk());
+  const v1::Job job = WaitForJob(owner, created.value.name());
+  EXPECT_EQ(job.state(), v1::Job::SUCCEEDED);
+  EXPECT_EQ(job.attempts(), 1);
+
+  const std::vector<v1::LedgerEntry> entries = LedgerEntries(owner, dataset);
+  ASSERT_EQ(entries.size(), 3U);
+  EXPECT_EQ(entries[0].kind(), v1::LedgerEntry::OPEN);
+  EXPECT_EQ(entries[1].kind(), v1::LedgerEntry::RESERVE);
+  EXPECT_EQ(entries[2].kind(), v1::LedgerEntry::POST);
+  for (size_t i = 0; i < entries.size(); ++i) EXPECT_EQ(entries[i].sequence(), static_cast<int64_t>(i) + 1);
+  EXPECT_EQ(entries[1].job(), job.name());
+  EXPECT_EQ(entries[2].job(), job.name());
+  EXPECT_GT(entries[1].units(), 0);
+  EXPECT_EQ(entries[2].units(), entries[1].units());
+  EXPECT_EQ(entries[1].units(), job.plan().price_units());
+  EXPECT_EQ(entries[2].epsilon(), job.plan().epsilon());
+  EXPECT_EQ(entries[2].attempt(), 1);
+
+  const v1::Budget budget = GetBudget(owner, dataset);
+  EXPECT_EQ(budget.name(), absl::StrCat(dataset, "/budget"));
+  EXPECT_EQ(budget.posted_units(), entries[2].units());
+  EXPECT_EQ(budget.reserved_units(), 0);
+  EXPECT_EQ(budget.left_units(), budget.cap_units() - budget.posted_units());
+  EXPECT_EQ(budget.live_events(), 1);
+
+  const v1::VerifyChainResponse chain = VerifyChain(owner, dataset);
+  EXPECT_TRUE(chain.intact()) << chain.fault();
+  EXPECT_EQ(chain.entry_count(), 3);
+  EXPECT_EQ(chain.head_hash(), entries[2].hash());
+}
+
+TEST_F(LedgerTest, TheEventOfAPlanMeetsThePromisedEpsilonAndDelta) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(2));
+  v1::CreateJobRequest request = JobRequest(dataset, 1);
+  request.mutable_spec()->set_delta(1e-4);
+  request.set_validate_only(true);
+  const auto planned = CreateJob(owner, request);
+  ASSERT_THAT(planned.status, IsOk());
+  EXPECT_EQ(planned.value.plan().epsilon(), 1);
+  EXPECT_EQ(planned.value.plan().delta(), 1e-4);
+  const auto epsilon = EventEpsilon(planned.value.plan().event(), 1e-4);
+  ASSERT_TRUE(epsilon.ok()) << epsilon.status();
+  EXPECT_LE(*epsilon, 1);
+  EXPECT_GE(*epsilon, 0.99);
+}
+
+// A number in an error's metadata.
+int64_t Units(const grpc::Status& status, const std::string& key) {
+  int64_t units = -1;
+  EXPECT_TRUE(absl::SimpleAtoi(ErrorMetadata(status, key), &units)) << key << ": " << ErrorMetadata(status, key);
+  return units;
+}
+
+TEST_F(LedgerTest, AJobOverBudgetIsRefusedWithTheFiguresAndChangesNothing) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const Graph graph = MakeGraph(3);
+  const std::string bytes = GraphBytes(graph);
+  v1::OpenUploadRequest open = OpenRequest(tenant.name, bytes, graph.sizes);
+  open.set_cap_epsilon(1.5);
+  const auto uploaded = UploadFile(owner, open, bytes);
+  ASSERT_THAT(uploaded.status, IsOk());
+  const std::string dataset = uploaded.value.dataset().name();
+  const auto first = CreateJob(owner, JobRequest(dataset, 1));
+  ASSERT_THAT(first.status, IsOk());
+  ASSERT_EQ(WaitForJob(owner, first.value.name()).state(), v1::Job::SUCCEEDED);
+  const v1::Budget before = GetBudget(owner, dataset);
+  EXPECT_EQ(before.cap_epsilon(), 1.5);
+
+  const auto refused = CreateJob(owner, JobRequest(dataset, 1.5));
+  EXPECT_THAT(refused.status, IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::PRIVACY_BUDGET_EXHAUSTED));
+  double asked_epsilon = 0;
+  EXPECT_TRUE(absl::SimpleAtod(ErrorMetadata(refused.status, "asked_epsilon"), &asked_epsilon));
+  EXPECT_EQ(asked_epsilon, 1.5);
+  EXPECT_GT(Units(refused.status, "asked_units"), before.left_units());
+  EXPECT_EQ(Units(refused.status, "posted_units"), before.posted_units());
+  EXPECT_EQ(Units(refused.status, "reserved_units"), 0);
+  EXPECT_EQ(Units(refused.status, "left_units"), before.left_units());
+  EXPECT_EQ(Units(refused.status, "cap_units"), before.cap_units());
+  EXPECT_EQ(Units(refused.status, "order"), before.order());
+
+  EXPECT_EQ(GetBudget(owner, dataset).SerializeAsString(), before.SerializeAsString());
+  EXPECT_EQ(LedgerEntries(owner, dataset).size(), 3U);
+  v1::ListJobsRequest list;
+  list.set_parent(tenant.name);
+  EXPECT_EQ(owner.Call(&v1::TrainingService::Stub::ListJobs, list).value.jobs_size(), 1);
+}
+
+TEST_F(LedgerTest, TheCommandLineSaysRefusedByBudgetWithExitCodeThree) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(4));
+  const CommandResult refused = server().Dpar(tenant.owner_token, {"train", dataset, "--epsilon", "50"});
+  EXPECT_EQ(refused.exit_code, 3) << refused.err;
+  EXPECT_THAT(refused.err, ::testing::HasSubstr("budget"));
+  EXPECT_EQ(GetBudget(owner, dataset).reserved_units(), 0);
+}
+
+TEST_F(LedgerTest, ALargestAdmissibleJobIsAdmittedAndOneJustAboveIsNot) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(5));
+  const auto first = CreateJob(owner, JobRequest(dataset, 1));
+  ASSERT_THAT(first.status, IsOk());
+  ASSERT_EQ(WaitForJob(owner, first.value.name()).state(), v1::Job::SUCCEEDED);
+  const double largest = GetBudget(owner, dataset).largest_admissible_epsilon();
+  ASSERT_GT(largest, 1);
+  v1::CreateJobRequest request = JobRequest(dataset, largest * 1.001);
+  request.set_validate_only(true);
+  EXPECT_THAT(CreateJob(owner, request).status,
+              IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::PRIVACY_BUDGET_EXHAUSTED));
+  request.mutable_spec()->set_epsilon(largest);
+  EXPECT_THAT(CreateJob(owner, request).status, IsOk());
+}
+
+TEST_F(LedgerTest, OnlyAnOperatorRaisesACapAndTheReasonStandsInTheLedger) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(6));
+  v1::SetBudgetCapRequest request;
+  request.set_name(absl::StrCat(dataset, "/budget"));
+  request.set_cap_epsilon(12);
+  request.set_reason("the board agreed");
+  request.set_request_id(NewRequestId());
+  EXPECT_THAT(owner.Call(&v1::OperatorService::Stub::SetBudgetCap, request).status,
+              IsError(grpc::StatusCode::PERMISSION_DENIED, v1::ROLE_INSUFFICIENT));
+  EXPECT_EQ(GetBudget(owner, dataset).cap_epsilon(), 8);
+
+  EXPECT_THAT(server().Operator().Call(&v1::OperatorService::Stub::SetBudgetCap, request).status, IsOk());
+  const v1::Budget raised = GetBudget(owner, dataset);
+  EXPECT_EQ(raised.cap_epsilon(), 12);
+  const std::vector<v1::LedgerEntry> entries = LedgerEntries(owner, dataset);
+  ASSERT_EQ(entries.size(), 2U);
+  EXPECT_EQ(entries[1].kind(), v1::LedgerEntry::ADJUST);
+  EXPECT_EQ(entries[1].reason(), "the board agreed");
+  EXPECT_TRUE(VerifyChain(owner, dataset).intact());
+}
+
+}  // namespace
+}  // namespace dpar::e2e

@@ -1,0 +1,370 @@
+#include "tests/tidy/tidy.h"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/tidy/source_text.h"
+
+namespace dpar::tidy {
+namespace {
+
+bool IsCpp(const std::string& path) { return path.ends_with(".h") || path.ends_with(".cc"); }
+bool IsTest(const std::string& path) { return path.starts_with("tests/") || path.ends_with("_test.cc"); }
+
+bool StartsWithAny(const std::string& text, const std::vector<std::string>& prefixes) {
+  return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& p) { return text.starts_with(p); });
+}
+
+// Which rooms a room may include besides itself. "core" and "server" are the files directly in them: small things
+// that every room of that side may use. What wires the server is a room of its own.
+const std::map<std::string, std::vector<std::string>>& Rooms() {
+  static const auto* rooms = new std::map<std::string, std::vector<std::string>>{
+      {"core", {}},
+      {"core/random", {"core"}},
+      {"core/privacy", {"core"}},
+      {"core/graph", {"core", "core/random"}},
+      {"core/infer", {"core", "core/graph"}},
+      {"core/certificate", {"core", "core/graph", "core/privacy", "core/random"}},
+      {"core/train", {"core", "core/graph", "core/infer", "core/privacy", "core/random"}},
+      {"server", {"core", "core/graph", "core/random"}},
+      {"server/store", {"core", "core/certificate", "core/graph", "server"}},
+      {"server/ledger", {"core", "core/certificate", "core/privacy", "server", "server/store"}},
+      {"server/queue", {"core", "server", "server/store"}},
+      {"server/uploads",
+       {"core", "core/certificate", "core/graph", "core/privacy", "core/random", "server", "server/store",
+        "server/ledger"}},
+      {"server/worker",
+       {"core", "core/certificate", "core/graph", "core/infer", "core/privacy", "core/random", "core/train", "server",
+        "server/store", "server/ledger", "server/queue"}},
+      {"server/auth", {"core", "core/certificate", "core/random", "server", "server/store"}},
+      {"server/observe", {"core", "server", "server/store", "server/ledger", "server/queue"}},
+      {"server/services",
+       {"core", "core/certificate", "core/graph", "core/privacy", "core/random", "server", "server/store",
+        "server/ledger", "server/queue", "server/uploads", "server/worker", "server/auth", "server/observe"}},
+      {"server/main.cc",
+       {"core", "core/certificate", "core/graph", "core/infer", "core/privacy", "core/random", "core/train", "server",
+        "server/store", "server/ledger", "server/queue", "server/uploads", "server/worker", "server/auth",
+        "server/observe", "server/services"}},
+      {"client/sdk", {"core", "core/certificate", "core/graph", "core/infer", "core/privacy", "core/random"}},
+      {"client/cli",
+       {"core", "core/certificate", "core/graph", "core/infer", "core/privacy", "core/random", "client/sdk"}},
+  };
+  return *rooms;
+}
+
+// A library that only some rooms may include.
+struct LibraryRule {
+  std::vector<std::string> scope;    // path prefixes that the rule is about
+  std::vector<std::string> allowed;  // except these
+  std::regex includes;
+  std::string message;
+};
+
+const std::vector<LibraryRule>& LibraryRules() {
+  static const auto* rules = new std::vector<LibraryRule>{
+      {{"core/", "server/store/", "server/ledger/", "server/queue/", "server/uploads/", "server/worker/"},
+       {},
+       std::regex(R"(^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$)"),
+       "gRPC belongs to server/services, server/auth and client"},
+      {{""}, {"server/store/", "tests/"}, std::regex(R"(sqlite3|libpq|pqxx|soci/)"), "SQL belongs to server/store"},
+      {{""}, {"core/train/"}, std::regex(R"(^(torch|ATen|c10|caffe2)/)"), "LibTorch belongs to core/train"},
+      {{"core/"},
+       {},
+       std::regex(R"(^(sys/socket|sys/un|sys/epoll|poll|netdb|httplib)\.h$|^(netinet|arpa)/)"),
+       "core has no sockets"},
+  };
+  return *rules;
+}
+
+// The room of a path: the first two parts, or the first for a file directly below it. main.cc and the configuration
+// that it reads, which knows every room, are the exception.
+std::string RoomOf(const std::string& path) {
+  if (path == "server/main.cc" || path == "server/config.h" || path == "server/config.cc") {
+    return "server/main.cc";
+  }
+  const size_t first = path.find('/');
+  if (first == std::string::npos) {
+    return "";
+  }
+  const size_t second = path.find('/', first + 1);
+  return path.substr(0, second == std::string::npos ? first : second);
+}
+
+bool IsOurs(const std::string& include) { return StartsWithAny(include, {"core/", "server/", "client/", "tests/"}); }
+
+// A test may look at every room of its own side and at core, but never across.
+bool TestMayInclude(const std::string& test, const std::string& include) {
+  const std::string side = test.substr(0, test.find('/') + 1);
+  return side == "tests/" || include.starts_with(side) || include.starts_with("core/");
+}
+
+std::string RoomFault(const std::string& path, const std::string& include) {
+  if (!IsOurs(include)) {
+    return "";
+  }
+  if (include.starts_with("core/random/testing/") && !IsTest(path) && !path.starts_with("core/random/testing/")) {
+    return "fixed randomness is for tests only";
+  }
+  if (IsTest(path)) {
+    return TestMayInclude(path, include) ? "" : "a test includes its own side and core only";
+  }
+  const std::string from = RoomOf(path);
+  const std::string to = RoomOf(include);
+  if (from == to) {
+    return "";
+  }
+  const auto room = Rooms().find(from);
+  if (room == Rooms().end()) {
+    return from + " is not a room that the tidy test knows";
+  }
+  const bool allowed = std::find(room->second.begin(), room->second.end(), to) != room->second.end();
+  return allowed ? "" : from + " may not depend on " + to;
+}
+
+std::string LibraryFault(const std::string& path, const std::string& include) {
+  for (const LibraryRule& rule : LibraryRules()) {
+    if (StartsWithAny(path, rule.scope) && !StartsWithAny(path, rule.allowed) &&
+        std::regex_search(include, rule.includes)) {
+      return rule.message;
+    }
+  }
+  return "";
+}
+
+// What a target may not link, by the directory of its CMakeLists.txt.
+struct LinkRule {
+  std::vector<std::string> scope;
+  std::vector<std::string> allowed;
+  std::regex libraries;
+  std::string message;
+};
+
+const std::vector<LinkRule>& LinkRules() {
+  static const auto* rules = new std::vector<LinkRule>{
+      {{"core/"}, {}, std::regex("^(gRPC::.*|dpar_proto_grpc)$"), "core links no gRPC"},
+      {{""}, {"core/train/"}, std::regex("^dpar_torch$"), "LibTorch belongs to core/train"},
+      {{""},
+       {"server/store/", "tests/"},
+       std::regex("^(SQLite::SQLite3|PostgreSQL::.*)$"),
+       "SQL belongs to server/store"},
+      {{"client/"},
+       {},
+       std::regex("^dpar_(train|store|ledger|queue|worker|services|auth|observe)$"),
+       "the client links neither the trainer nor the server"},
+      {{"core/"},
+       {},
+       std::regex("^dpar_(store|ledger|queue|worker|services|auth|observe|sdk|cli)$"),
+       "core links neither the server nor the client"},
+      {{"server/"}, {}, std::regex("^dpar_(sdk|cli)$"), "the server does not link the client"},
+  };
+  return *rules;
+}
+
+std::string LinkFault(const std::string& path, const TargetCall& call, const std::string& library) {
+  for (const LinkRule& rule : LinkRules()) {
+    if (StartsWithAny(path, rule.scope) && !StartsWithAny(path, rule.allowed) &&
+        std::regex_match(library, rule.libraries)) {
+      return rule.message;
+    }
+  }
+  if (library == "dpar_random_testing" && call.command != "dpar_test" && !path.starts_with("tests/")) {
+    return "fixed randomness is for tests only";
+  }
+  return "";
+}
+
+// Code that may not appear, matched with comments and literals blanked.
+struct CodeRule {
+  std::string scope;
+  bool tests_too = false;
+  std::regex code;
+  std::string message;
+};
+
+const std::vector<CodeRule>& CodeRules() {
+  static const auto* rules = new std::vector<CodeRule>{
+      {"core/", false,
+       std::regex(R"(\babsl::Now\b|\bstd::chrono::\w+_clock\b|\b(clock_gettime|gettimeofday|std::time)\s*\()"),
+       "core has no clock: pass the time in"},
+      {"", true,
+       std::regex(R"(\bstd::(mt19937|minstd_rand|ranlux|knuth_b|default_random_engine|random_device))"
+                  R"(|\b(s?rand|[dlm]rand48)\s*\()"),
+       "randomness comes from a RandomSource"},
+      {"", true, std::regex(R"(\b(torch|at)::(rand|normal|bernoulli|multinomial|poisson|manual_seed))"),
+       "randomness comes from a RandomSource, never from LibTorch"},
+  };
+  return *rules;
+}
+
+std::string GuardOf(const std::string& path) {
+  std::string guard = "DPAR_";
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    guard += std::isalnum(byte) != 0 ? static_cast<char>(std::toupper(byte)) : '_';
+  }
+  return guard + "_";
+}
+
+}  // namespace
+
+std::string ToText(const std::vector<Violation>& violations) {
+  std::string text;
+  for (const Violation& violation : violations) {
+    text += violation.path + ":" + std::to_string(violation.line) + ": " + violation.message + "\n";
+  }
+  return text;
+}
+
+std::vector<Violation> CheckIncludes(const Tree& tree) {
+  std::vector<Violation> violations;
+  for (const auto& [path, content] : tree) {
+    if (!IsCpp(path)) {
+      continue;
+    }
+    for (const Include& include : FindIncludes(content)) {
+      for (const std::string& fault : {RoomFault(path, include.path), LibraryFault(path, include.path)}) {
+        if (!fault.empty()) {
+          violations.push_back({path, include.line, "includes " + include.path + ": " + fault});
+        }
+      }
+    }
+  }
+  return violations;
+}
+
+std::vector<Violation> CheckLinks(const Tree& tree) {
+  std::vector<Violation> violations;
+  for (const auto& [path, content] : tree) {
+    if (!path.ends_with("CMakeLists.txt")) {
+      continue;
+    }
+    for (const TargetCall& call : FindTargets(content)) {
+      for (const std::string& argument : call.arguments) {
+        if (const std::string fault = LinkFault(path, call, argument); !fault.empty()) {
+          violations.push_back({path, call.line, call.name + " links " + argument + ": " + fault});
+        }
+      }
+    }
+  }
+  return violations;
+}
+
+std::vector<Violation> CheckForbiddenCode(const Tree& tree) {
+  std::vector<Violation> violations;
+  for (const auto& [path, content] : tree) {
+    if (!IsCpp(path)) {
+      continue;
+    }
+    int number = 0;
+    for (const std::string& line : CodeLines(content)) {
+      ++number;
+      for (const CodeRule& rule : CodeRules()) {
+        if (path.starts_with(rule.scope) && (rule.tests_too || !IsTest(path)) && std::regex_search(line, rule.code)) {
+          violations.push_back({path, number, rule.message});
+        }
+      }
+    }
+  }
+  return violations;
+}
+
+std::vector<Violation> CheckWords(const Tree& tree) {
+  // Written in two halves, so that this file passes its own check.
+  static const std::regex pattern(
+      "\\b(TO"
+      "DO|FIX"
+      "ME)\\b");
+  std::vector<Violation> violations;
+  for (const auto& [path, content] : tree) {
+    if (content.find('\0') != std::string::npos) {
+      continue;
+    }
+    int number = 0;
+    for (const std::string& line : SplitLines(content)) {
+      ++number;
+      if (std::smatch match; std::regex_search(line, match, pattern)) {
+        violations.push_back({path, number, "the word " + match[1].str()});
+      }
+    }
+  }
+  return violations;
+}
+
+std::vector<Violation> CheckCompiled(const Tree& tree, const std::set<std::string>& compiled) {
+  std::vector<Violation> violations;
+  for (const auto& [path, content] : tree) {
+    if (path.ends_with(".cc") && !compiled.contains(path)) {
+      violations.push_back({path, 0, "no target compiles it"});
+    }
+  }
+  return violations;
+}
+
+std::set<std::string> CompiledFiles(const std::string& compile_commands, const std::string& source_directory) {
+  std::set<std::string> files;
+  const nlohmann::json commands = nlohmann::json::parse(compile_commands, nullptr, /*allow_exceptions=*/false);
+  if (!commands.is_array()) {
+    return files;
+  }
+  const std::string prefix = source_directory + "/";
+  for (const nlohmann::json& command : commands) {
+    if (command.is_object() && command.contains("file") && command["file"].is_string()) {
+      if (const auto file = command["file"].get<std::string>(); file.starts_with(prefix)) {
+        files.insert(file.substr(prefix.size()));
+      }
+    }
+  }
+  return files;
+}
+
+std::vector<Violation> CheckHeaders(const Tree& tree) {
+  std::set<std::string> used;
+  for (const auto& [path, content] : tree) {
+    if (!IsCpp(path)) {
+      continue;
+    }
+    for (const Include& include : FindIncludes(content)) {
+      const std::string stem = include.path.substr(0, include.path.rfind('.'));
+      if (path != stem + ".cc" && path != stem + "_test.cc") {
+        used.insert(include.path);
+      }
+    }
+  }
+  std::vector<Violation> violations;
+  for (const auto& [path, content] : tree) {
+    if (!path.ends_with(".h")) {
+      continue;
+    }
+    if (!used.contains(path)) {
+      violations.push_back({path, 0, "nothing but its own source and test includes it"});
+    }
+    if (content.find("#ifndef " + GuardOf(path) + "\n") == std::string::npos) {
+      violations.push_back({path, 0, "its guard must be " + GuardOf(path)});
+    }
+  }
+  return violations;
+}
+
+std::vector<Violation> CheckProtoComments(const Tree& tree) {
+  static const std::regex declaration(R"(^\s*(service|rpc|enum)\s+(\w+))");
+  std::vector<Violation> violations;
+  for (const auto& [path, content] : tree) {
+    if (!path.starts_with("proto/dpar/") || !path.ends_with(".proto")) {
+      continue;
+    }
+    const std::vector<std::string> lines = SplitLines(content);
+    for (size_t i = 0; i < lines.size(); ++i) {
+      std::smatch match;
+      const bool commented = i > 0 && lines[i - 1].find("//") != std::string::npos;
+      if (!commented && std::regex_search(lines[i], match, declaration)) {
+        violations.push_back(
+            {path, static_cast<int>(i) + 1, match[1].str() + " " + match[2].str() + " has no comment"});
+      }
+    }
+  }
+  return violations;
+}
+
+}  // namespace dpar::tidy
