@@ -37,7 +37,7 @@ constexpr const char* kMechanism =
     "lattice and Gaussian noise rounded to the same lattice is added at every step; no training edge is read";
 constexpr const char* kRandomSource =
     "AES-256 in counter mode, keyed from the kernel's generator and re-keyed as it runs; normals by Box-Muller from "
-    "53-bit uniforms, which leaves out a mass of 1e-17 a draw";
+    "a 64-bit radius and a 53-bit angle, which leaves out a mass of 2^-64 a pair of draws";
 constexpr const char* kPublicRandomSource =
     "not private: for a dataset declared public the caller may have fixed the random stream or turned noise off";
 constexpr const char* kTrustModel =
