@@ -14,6 +14,7 @@ find_package(OpenSSL MODULE REQUIRED)
 find_package(SQLite3 MODULE REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
+pkg_check_modules(fftw3 REQUIRED IMPORTED_TARGET fftw3)
 
 # A CUDA build of LibTorch can take Debian's place through Torch_DIR or CMAKE_PREFIX_PATH. Its headers are not ours to
 # keep free of warnings.

@@ -37,6 +37,13 @@ absl::Status ValidatePositive(absl::string_view field, double value) {
   return InvalidField(field, absl::StrCat(field, " must be finite and above 0, got ", value));
 }
 
+absl::Status ValidatePositive(absl::string_view field, double value, double high) {
+  if (value > 0 && value <= high) {
+    return absl::OkStatus();
+  }
+  return InvalidField(field, absl::StrCat(field, " must be above 0 and at most ", high, ", got ", value));
+}
+
 absl::Status ValidateProbability(absl::string_view field, double value) {
   if (value > 0 && value < 1) {
     return absl::OkStatus();

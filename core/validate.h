@@ -16,6 +16,9 @@ absl::Status ValidateRange(absl::string_view field, int64_t value, int64_t low, 
 // value > 0 and finite.
 absl::Status ValidatePositive(absl::string_view field, double value);
 
+// 0 < value <= high.
+absl::Status ValidatePositive(absl::string_view field, double value, double high);
+
 // 0 < value < 1.
 absl::Status ValidateProbability(absl::string_view field, double value);
 

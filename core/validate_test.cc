@@ -51,6 +51,13 @@ TEST(ValidatePositiveTest, RefusesTheRest) {
   }
 }
 
+TEST(ValidatePositiveTest, RefusesWhatIsAboveALimit) {
+  EXPECT_TRUE(ValidatePositive("epsilon", 5, 5).ok());
+  for (const double value : {0.0, -1.0, 5.1, kNan, kInf}) {
+    ExpectRefused(ValidatePositive("epsilon", value, 5), "epsilon", "epsilon must be above 0 and at most 5, got");
+  }
+}
+
 TEST(ValidateProbabilityTest, AcceptsTheOpenInterval) {
   EXPECT_TRUE(ValidateProbability("delta", 5e-324).ok());
   EXPECT_TRUE(ValidateProbability("delta", 1 - 1e-16).ok());

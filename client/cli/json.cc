@@ -4,6 +4,7 @@
 
 #include "client/cli/format.h"
 #include "client/cli/labels.h"
+#include "core/privacy/event.h"
 
 namespace dpar {
 
@@ -96,11 +97,8 @@ Json LedgerEntryJson(const v1::LedgerEntry& entry) {
                {"job", entry.job()},           {"actor", entry.actor()},           {"units", entry.units()},
                {"epsilon", entry.epsilon()},   {"delta", entry.delta()},           {"reason", entry.reason()},
                {"hash", entry.hash()},         {"attempt", entry.attempt()}};
-  if (entry.event().has_gaussian()) {
-    const v1::GaussianEvent& event = entry.event().gaussian();
-    json["event"] = {
-        {"gaussian",
-         {{"sensitivity", event.sensitivity()}, {"noise_stddev", event.noise_stddev()}, {"count", event.count()}}}};
+  if (entry.has_event()) {
+    json["event"] = EventToJson(entry.event());
   }
   return json;
 }

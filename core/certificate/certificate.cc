@@ -10,8 +10,9 @@
 #include "core/certificate/digest.h"
 #include "core/certificate/strict_json.h"
 #include "core/error.h"
+#include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
-#include "core/privacy/gaussian.h"
+#include "core/privacy/event.h"
 #include "core/random/lattice.h"
 #include "core/status_macros.h"
 
@@ -104,10 +105,13 @@ Check CheckMechanism(const Statement& statement) {
   if (plan.method() != v1::FEATURES) {
     return failed(absl::StrCat("this version cannot recompute the method ", v1::Method_Name(plan.method())));
   }
+  if (!plan.event().has_gaussian()) {
+    return failed("the method FEATURES is a Gaussian event, and this is another");
+  }
   if (plan.accountant() != v1::SOUND) {
     return failed("the plan's epsilon does not come from the accountant SOUND");
   }
-  if (!EventMu(plan.event()).ok() || !(plan.gradient_clip() > 0) || !(plan.summation_error() >= 0) ||
+  if (!ValidateEvent(plan.event()).ok() || !(plan.gradient_clip() > 0) || !(plan.summation_error() >= 0) ||
       plan.lattice_bits() > kMaxLatticeBits) {
     return failed("a parameter of the plan or the event is out of range");
   }

@@ -11,6 +11,7 @@
 #include "core/certificate/digest.h"
 #include "core/certificate/strict_json.h"
 #include "core/error.h"
+#include "core/privacy/event.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 
@@ -88,14 +89,7 @@ Json PlanJson(const v1::Plan& plan) {
   return json;
 }
 
-Json EventJson(const v1::Plan& plan) {
-  if (!plan.event().has_gaussian()) {
-    return nullptr;
-  }
-  const v1::GaussianEvent& event = plan.event().gaussian();
-  return {{"gaussian",
-           {{"sensitivity", event.sensitivity()}, {"noise_stddev", event.noise_stddev()}, {"count", event.count()}}}};
-}
+Json EventJson(const v1::Plan& plan) { return plan.has_event() ? EventToJson(plan.event()) : Json(nullptr); }
 
 Json LedgerJson(const Statement& statement) {
   if (statement.is_public) {
@@ -194,11 +188,12 @@ void ReadEvent(const JsonReader& predicate, v1::Plan& plan) {
   if (!predicate.Has("event")) {
     return;
   }
-  const JsonReader reader = predicate.Object("event").Object("gaussian");
-  v1::GaussianEvent& event = *plan.mutable_event()->mutable_gaussian();
-  event.set_sensitivity(reader.Number("sensitivity"));
-  event.set_noise_stddev(reader.Number("noise_stddev"));
-  event.set_count(reader.Integer("count"));
+  const absl::StatusOr<v1::PrivacyEvent> event = EventFromJson(predicate.RawObject("event"));
+  if (event.ok()) {
+    *plan.mutable_event() = *event;
+  } else {
+    predicate.Fail("event", absl::StrCat("a valid event: ", event.status().message()));
+  }
 }
 
 void ReadLedger(const JsonReader& reader, Statement& statement) {
@@ -273,7 +268,7 @@ absl::Status ValidateStatement(const Statement& statement) {
     DPAR_RETURN_IF_ERROR(ValidateName("predicate.ledger.budget", statement.budget, "tenants/*/datasets/*/budget"));
     DPAR_RETURN_IF_ERROR(ValidateSha256("predicate.ledger.hash", statement.ledger_hash));
     DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.sequence", statement.ledger_sequence, 1, kLargest));
-    if (!statement.plan.event().has_gaussian()) {
+    if (!statement.plan.has_event()) {
       return InvalidField("predicate.event", "predicate.event may be null for public data only");
     }
   }

@@ -76,10 +76,14 @@ const Json* JsonReader::Find(const std::string& key, bool (*is_type)(const Json&
   return &*field;
 }
 
-JsonReader JsonReader::Object(const std::string& key) const {
+const Json& JsonReader::RawObject(const std::string& key) const {
   const Json* value = Find(
       key, [](const Json& json) { return json.is_object(); }, "an object");
-  return {value != nullptr ? *value : EmptyObject(), path_.empty() ? key : absl::StrCat(path_, ".", key), status_};
+  return value != nullptr ? *value : EmptyObject();
+}
+
+JsonReader JsonReader::Object(const std::string& key) const {
+  return {RawObject(key), path_.empty() ? key : absl::StrCat(path_, ".", key), status_};
 }
 
 const Json& JsonReader::Array(const std::string& key) const {

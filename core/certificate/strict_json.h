@@ -31,6 +31,8 @@ class JsonReader {
 
   [[nodiscard]] JsonReader Object(const std::string& key) const;
   [[nodiscard]] const Json& Array(const std::string& key) const;
+  // An object as it is, for a reader of its own.
+  [[nodiscard]] const Json& RawObject(const std::string& key) const;
   [[nodiscard]] std::string Text(const std::string& key) const;
   [[nodiscard]] double Number(const std::string& key) const;
   [[nodiscard]] int64_t Integer(const std::string& key) const;

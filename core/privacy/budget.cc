@@ -8,7 +8,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
+#include "core/privacy/accountant.h"
+#include "core/privacy/flat_event.h"
 #include "core/privacy/gaussian.h"
+#include "core/privacy/renyi.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 
@@ -137,12 +140,11 @@ absl::StatusOr<int64_t> CapUnits(double cap_epsilon, double cap_delta, int64_t o
 
 absl::StatusOr<int64_t> EventUnits(const v1::PrivacyEvent& event, int64_t order) {
   DPAR_RETURN_IF_ERROR(ValidateOrder(order));
-  DPAR_ASSIGN_OR_RETURN(const double mu, EventMu(event));
-  const double nats = static_cast<double>(order) * mu * mu / 2;
-  const double units = std::ceil(nats * kUnits * (1 + kRoundings * kHalfUlp));
+  DPAR_ASSIGN_OR_RETURN(const FlatEvent flat, Flatten(event));
+  const Renyi divergence = RenyiOf(flat, static_cast<double>(order));
+  const double units = std::ceil(std::max(divergence.remove, divergence.add) * kUnits * (1 + kRoundings * kHalfUlp));
   if (!(units < kLargestUnits)) {
-    return InvalidField("event.gaussian.noise_stddev",
-                        "event.gaussian.noise_stddev is so small that no budget could hold the event's cost");
+    return InvalidField("event", "event has so little noise that no budget could hold its cost");
   }
   return std::max<int64_t>(static_cast<int64_t>(units), 1);
 }

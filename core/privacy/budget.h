@@ -35,7 +35,8 @@ absl::StatusOr<BudgetTerms> MakeBudgetTerms(double cap_epsilon, double cap_delta
 // The cap in units when the order is already fixed (a changed cap keeps its order). Rounded down; 0 if nothing fits.
 absl::StatusOr<int64_t> CapUnits(double cap_epsilon, double cap_delta, int64_t order);
 
-// An event's cost at an order, rounded up; at least 1. INVALID_ARGUMENT when it does not fit into 62 bits.
+// An event's cost at an order, the larger of both directions, rounded up; at least 1. INVALID_ARGUMENT when it does not
+// fit into 62 bits.
 absl::StatusOr<int64_t> EventUnits(const v1::PrivacyEvent& event, int64_t order);
 
 // The largest epsilon, at terms.cap_delta, that a Gaussian job could be admitted with when `used_units` are posted or

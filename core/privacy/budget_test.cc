@@ -153,8 +153,8 @@ TEST(EventUnitsTest, IsHalfTheOrderTimesMuSquaredRoundedUp) {
 TEST(EventUnitsTest, ChargesAtLeastOneUnit) { EXPECT_EQ(EventUnits(EventOfMu(1e-200), 2).value(), 1); }
 
 TEST(EventUnitsTest, RefusesACostThatWouldOverflow) {
-  ExpectInvalidField(EventUnits(EventOfMu(1e6), kMaxOrder).status(), "event.gaussian.noise_stddev");
-  ExpectInvalidField(EventUnits(EventOfMu(1e200), 2).status(), "event.gaussian.noise_stddev");
+  ExpectInvalidField(EventUnits(EventOfMu(1e6), kMaxOrder).status(), "event");
+  ExpectInvalidField(EventUnits(EventOfMu(1e200), 2).status(), "event");
   EXPECT_TRUE(EventUnits(EventOfMu(5e4), 2).ok());
 }
 

@@ -162,26 +162,4 @@ absl::StatusOr<double> GaussianMu(double epsilon, double delta) {
   return mu * (1 - kUseMargin);
 }
 
-absl::StatusOr<double> EventMu(const v1::PrivacyEvent& event) {
-  if (event.event_case() != v1::PrivacyEvent::kGaussian) {
-    return InvalidField("event", "event must hold a kind of event that this accountant knows: gaussian");
-  }
-  const v1::GaussianEvent& gaussian = event.gaussian();
-  DPAR_RETURN_IF_ERROR(ValidatePositive("event.gaussian.sensitivity", gaussian.sensitivity()));
-  DPAR_RETURN_IF_ERROR(ValidatePositive("event.gaussian.noise_stddev", gaussian.noise_stddev()));
-  DPAR_RETURN_IF_ERROR(ValidateRange("event.gaussian.count", gaussian.count(), 1, kMaxEventCount));
-  const double ratio = gaussian.sensitivity() / gaussian.noise_stddev();
-  const double mu = ratio * std::sqrt(static_cast<double>(gaussian.count())) * (1 + 8 * kHalfUlp);
-  if (!std::isnormal(mu) || !std::isnormal(ratio)) {
-    return InvalidField("event.gaussian.noise_stddev",
-                        "event.gaussian.noise_stddev is too far from event.gaussian.sensitivity");
-  }
-  return mu;
-}
-
-absl::StatusOr<double> EventEpsilon(const v1::PrivacyEvent& event, double delta) {
-  DPAR_ASSIGN_OR_RETURN(const double mu, EventMu(event));
-  return GaussianEpsilon(mu, delta);
-}
-
 }  // namespace dpar

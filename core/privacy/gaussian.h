@@ -8,10 +8,7 @@
 #ifndef DPAR_CORE_PRIVACY_GAUSSIAN_H_
 #define DPAR_CORE_PRIVACY_GAUSSIAN_H_
 
-#include <cstdint>
-
 #include "absl/status/statusor.h"
-#include "dpar/v1/privacy.pb.h"
 
 namespace dpar {
 
@@ -19,7 +16,6 @@ namespace dpar {
 inline constexpr double kMinEpsilon = 1e-3;
 inline constexpr double kMaxEpsilon = 100;
 inline constexpr double kMinDelta = 1e-15;
-inline constexpr int64_t kMaxEventCount = 1'000'000'000;
 
 // delta(eps) of mu-GDP, to about 1e-12 relative down to the smallest normal double; 0 below. mu > 0, eps >= 0.
 absl::StatusOr<double> GaussianDelta(double mu, double epsilon);
@@ -33,13 +29,6 @@ absl::StatusOr<double> GaussianEpsilon(double mu, double delta);
 // from it errs on the large side. epsilon >= 0, 0 < delta < 1. GaussianEpsilon(result, delta) <= epsilon holds, with
 // 1e-14 to spare for the rounding of sensitivity / mu.
 absl::StatusOr<double> GaussianMu(double epsilon, double delta);
-
-// mu of an event, rounded up by at most 1e-15 relative. INVALID_ARGUMENT unless sensitivity and noise_stddev are finite
-// and above 0 and count is 1..kMaxEventCount.
-absl::StatusOr<double> EventMu(const v1::PrivacyEvent& event);
-
-// Epsilon of an event at delta: EventMu then GaussianEpsilon.
-absl::StatusOr<double> EventEpsilon(const v1::PrivacyEvent& event, double delta);
 
 }  // namespace dpar
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
+#include "core/privacy/accountant.h"
 #include "core/privacy/gaussian.h"
 #include "core/status_macros.h"
 #include "core/validate.h"

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/privacy/accountant.h"
 #include "core/privacy/gaussian.h"
 
 namespace dpar {

@@ -8,7 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/error.h"
-#include "core/privacy/gaussian.h"
+#include "core/privacy/accountant.h"
+#include "core/privacy/flat_event.h"
 #include "core/status_macros.h"
 #include "server/ledger/entries.h"
 #include "server/store/message_text.h"
@@ -92,17 +93,16 @@ absl::Status BudgetExhausted(const Account& account, const Price& price, int64_t
        {"largest_admissible_epsilon", absl::StrFormat("%.17g", largest)}});
 }
 
-// Everything posted, composed as if planned in advance. Gaussian events compose exactly: mu^2 adds up.
+// Everything posted, composed as if planned in advance.
 absl::StatusOr<double> EquivalentEpsilon(Transaction& transaction, const std::string& budget_id, double delta) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<StoredEntry> posts,
                         LoadEntries(transaction, "budget_id = $1 AND kind = $2 ORDER BY sequence",
                                     {budget_id, int64_t{v1::LedgerEntry::POST}}));
-  double mu_squared = 0;
+  FlatEvent total;
   for (const StoredEntry& post : posts) {
-    DPAR_ASSIGN_OR_RETURN(const double mu, EventMu(post.entry.event()));
-    mu_squared += mu * mu;
+    DPAR_RETURN_IF_ERROR(AddEvent(post.entry.event(), total));
   }
-  return mu_squared > 0 ? GaussianEpsilon(std::sqrt(mu_squared), delta) : 0.0;
+  return EventEpsilon(total, delta);
 }
 
 }  // namespace

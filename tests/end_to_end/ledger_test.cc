@@ -6,7 +6,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "core/privacy/gaussian.h"
+#include "core/privacy/accountant.h"
 #include "tests/end_to_end/workflow.h"
 
 namespace dpar::e2e {

@@ -1,0 +1,49 @@
+// The smallest noise that meets (epsilon, delta).
+//
+// Noise is scaled as a whole: at noise x every Gaussian and Laplace mechanism of an event has x times its noise, and
+// every selection 1/x of its range. So with events at noise 1, x is the noise multiplier.
+#ifndef DPAR_CORE_PRIVACY_CALIBRATE_H_
+#define DPAR_CORE_PRIVACY_CALIBRATE_H_
+
+#include <functional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dpar/v1/privacy.pb.h"
+
+namespace dpar {
+
+inline constexpr double kMaxTargetEpsilon = 1e4;
+
+// The event with its noise multiplied by x > 0.
+v1::PrivacyEvent ScaleNoise(const v1::PrivacyEvent& event, double x);
+
+// The smallest x for which EventEpsilon(event_at(x), delta) <= epsilon, which holds for the result; rounded up by at
+// most 2e-6 relative (1e-12 if the event is Gaussian) beyond the accountant's own error. epsilon must fall as x rises.
+// 0 if no noise is needed: the chance that the node is sampled at all is at most delta. Never between 0 and
+// kMinNoiseMultiplier.
+// PRIVACY_UNREACHABLE if no noise does. INVALID_ARGUMENT unless 0 < epsilon <= kMaxTargetEpsilon and 0 < delta < 1.
+absl::StatusOr<double> CalibrateNoise(const std::function<v1::PrivacyEvent(double)>& event_at, double epsilon,
+                                      double delta);
+
+// A stage of a pipeline, at noise 1, and its share of epsilon.
+struct PipelineStage {
+  v1::PrivacyEvent event;
+  double share = 0;
+};
+
+struct CalibratedPipeline {
+  std::vector<double> noise;  // of each stage
+  v1::PrivacyEvent event;     // the whole, with the sampling
+  double epsilon = 0;         // what it costs
+};
+
+// Noise for stages that run one after another on one sample of the nodes. Each stage has the smallest noise with which
+// the stages up to and including it cost at most their shares of epsilon together, so that the last one gets all that
+// is left. Shares are above 0 and sum to 1.
+absl::StatusOr<CalibratedPipeline> CalibratePipeline(const std::vector<PipelineStage>& stages,
+                                                     double node_sampling_rate, double epsilon, double delta);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_PRIVACY_CALIBRATE_H_

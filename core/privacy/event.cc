@@ -1,0 +1,292 @@
+#include "core/privacy/event.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+
+namespace dpar {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+constexpr absl::string_view kKinds =
+    "gaussian, laplace, poisson_gaussian, row_mixture, bounded_range, composition, repetition, node_sampling";
+
+absl::Status ValidateRate(const std::string& path, double rate) {
+  return ValidateRange(absl::StrCat(path, "sampling_rate"), rate, 0.0, 1.0);
+}
+
+// Noise over sensitivity of a mechanism, both finite and above 0.
+absl::Status ValidateRatio(const std::string& path, const char* noise_name, double sensitivity, double noise,
+                           double low, double high) {
+  const std::string noise_path = absl::StrCat(path, noise_name);
+  DPAR_RETURN_IF_ERROR(ValidatePositive(absl::StrCat(path, "sensitivity"), sensitivity));
+  DPAR_RETURN_IF_ERROR(ValidatePositive(noise_path, noise));
+  const double ratio = noise / sensitivity;
+  if (ratio >= low && ratio <= high) {
+    return absl::OkStatus();
+  }
+  return InvalidField(noise_path, absl::StrCat(noise_path, " must be from ", low, " to ", high,
+                                               " times the sensitivity, got ", ratio, " times"));
+}
+
+absl::Status ValidateGaussian(const std::string& path, const v1::GaussianEvent& event) {
+  DPAR_RETURN_IF_ERROR(ValidatePositive(absl::StrCat(path, "sensitivity"), event.sensitivity()));
+  DPAR_RETURN_IF_ERROR(ValidatePositive(absl::StrCat(path, "noise_stddev"), event.noise_stddev()));
+  DPAR_RETURN_IF_ERROR(ValidateRange(absl::StrCat(path, "count"), event.count(), 1, kMaxEventCount));
+  const double ratio = event.sensitivity() / event.noise_stddev();
+  if (!std::isnormal(ratio) || !std::isnormal(ratio * std::sqrt(static_cast<double>(event.count())))) {
+    return InvalidField(absl::StrCat(path, "noise_stddev"),
+                        absl::StrCat(path, "noise_stddev is too far from ", path, "sensitivity"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePoissonGaussian(const std::string& path, const v1::PoissonGaussianEvent& event) {
+  DPAR_RETURN_IF_ERROR(ValidateRate(path, event.sampling_rate()));
+  return ValidateRatio(path, "noise_stddev", event.sensitivity(), event.noise_stddev(), kMinNoiseMultiplier,
+                       kMaxNoiseMultiplier);
+}
+
+absl::Status ValidateRowMixture(const std::string& path, const v1::RowMixtureEvent& event) {
+  DPAR_RETURN_IF_ERROR(ValidateRange(absl::StrCat(path, "rows"), event.rows(), 1, kMaxEventRows));
+  DPAR_RETURN_IF_ERROR(ValidateRate(path, event.sampling_rate()));
+  return ValidateRatio(path, "noise_stddev", event.sensitivity(), event.noise_stddev(), kMinNoiseMultiplier,
+                       kMaxNoiseMultiplier);
+}
+
+// Walks a tree once, counting its nodes.
+class Validator {
+ public:
+  absl::Status Visit(const v1::PrivacyEvent& event, const std::string& path, int depth) {
+    if (depth > kMaxEventDepth || ++nodes_ > kMaxEventNodes) {
+      return InvalidField("event", absl::StrCat("event must be at most ", kMaxEventDepth, " deep and hold at most ",
+                                                kMaxEventNodes, " events"));
+    }
+    switch (event.event_case()) {
+      case v1::PrivacyEvent::kGaussian:
+        return ValidateGaussian(absl::StrCat(path, "gaussian."), event.gaussian());
+      case v1::PrivacyEvent::kLaplace:
+        return ValidateRatio(absl::StrCat(path, "laplace."), "scale", event.laplace().sensitivity(),
+                             event.laplace().scale(), kMinLaplaceScale, kMaxLaplaceScale);
+      case v1::PrivacyEvent::kPoissonGaussian:
+        return ValidatePoissonGaussian(absl::StrCat(path, "poisson_gaussian."), event.poisson_gaussian());
+      case v1::PrivacyEvent::kRowMixture:
+        return ValidateRowMixture(absl::StrCat(path, "row_mixture."), event.row_mixture());
+      case v1::PrivacyEvent::kBoundedRange:
+        return ValidateRange(absl::StrCat(path, "bounded_range.range"), event.bounded_range().range(), kMinPureEpsilon,
+                             kMaxPureEpsilon);
+      case v1::PrivacyEvent::kComposition:
+        for (int i = 0; i < event.composition().events_size(); ++i) {
+          DPAR_RETURN_IF_ERROR(
+              Visit(event.composition().events(i), absl::StrCat(path, "composition.events[", i, "]."), depth + 1));
+        }
+        return absl::OkStatus();
+      case v1::PrivacyEvent::kRepetition:
+        DPAR_RETURN_IF_ERROR(
+            ValidateRange(absl::StrCat(path, "repetition.count"), event.repetition().count(), 1, kMaxEventCount));
+        return Visit(event.repetition().event(), absl::StrCat(path, "repetition.event."), depth + 1);
+      case v1::PrivacyEvent::kNodeSampling:
+        return VisitSampling(event.node_sampling(), path, depth);
+      case v1::PrivacyEvent::EVENT_NOT_SET:
+        break;
+    }
+    return InvalidField("event", absl::StrCat("event must hold a kind of event that this accountant knows: ", kKinds));
+  }
+
+ private:
+  absl::Status VisitSampling(const v1::NodeSamplingEvent& sampling, const std::string& path, int depth) {
+    DPAR_RETURN_IF_ERROR(ValidateRate(absl::StrCat(path, "node_sampling."), sampling.sampling_rate()));
+    if (sampling_depth_ == kMaxSamplingDepth) {
+      return InvalidField("event", absl::StrCat("event must not sample nodes more than ", kMaxSamplingDepth, " deep"));
+    }
+    ++sampling_depth_;
+    const absl::Status status = Visit(sampling.event(), absl::StrCat(path, "node_sampling.event."), depth + 1);
+    --sampling_depth_;
+    return status;
+  }
+
+  int nodes_ = 0;
+  int sampling_depth_ = 0;
+};
+
+absl::StatusOr<v1::PrivacyEvent> Valid(v1::PrivacyEvent event) {
+  DPAR_RETURN_IF_ERROR(ValidateEvent(event));
+  return event;
+}
+
+Json MessageToJson(const Message& message);
+
+Json ValueToJson(const Message& message, const FieldDescriptor* field) {
+  const Reflection* reflection = message.GetReflection();
+  if (field->is_repeated()) {
+    Json list = Json::array();
+    for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+      list.push_back(MessageToJson(reflection->GetRepeatedMessage(message, field, i)));
+    }
+    return list;
+  }
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection->GetDouble(message, field);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return reflection->GetInt64(message, field);
+    default:
+      return MessageToJson(reflection->GetMessage(message, field));
+  }
+}
+
+// Every field of a mechanism, also one that is zero; of the choice of mechanism, the one that was made.
+Json MessageToJson(const Message& message) {
+  Json json = Json::object();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message.GetDescriptor()->field(i);
+    if (field->containing_oneof() == nullptr || message.GetReflection()->HasField(message, field)) {
+      json[field->name()] = ValueToJson(message, field);
+    }
+  }
+  return json;
+}
+
+absl::Status Mistyped(const std::string& path, absl::string_view expected) {
+  return InvalidField(path, absl::StrCat(path, " must be ", expected));
+}
+
+absl::Status MessageFromJson(const Json& json, const std::string& path, int depth, Message& message);
+
+absl::Status ValueFromJson(const Json& json, const std::string& path, int depth, const FieldDescriptor* field,
+                           Message& message) {
+  const Reflection* reflection = message.GetReflection();
+  if (field->is_repeated()) {
+    if (!json.is_array() || json.size() > kMaxEventNodes) {
+      return Mistyped(path, absl::StrCat("a list of at most ", kMaxEventNodes, " events"));
+    }
+    for (size_t i = 0; i < json.size(); ++i) {
+      DPAR_RETURN_IF_ERROR(MessageFromJson(json[i], absl::StrCat(path, "[", i, "]"), depth + 1,
+                                           *reflection->AddMessage(&message, field)));
+    }
+    return absl::OkStatus();
+  }
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      if (!json.is_number()) {
+        return Mistyped(path, "a number");
+      }
+      reflection->SetDouble(&message, field, json.get<double>());
+      return absl::OkStatus();
+    case FieldDescriptor::CPPTYPE_INT64:
+      if (!json.is_number_integer() || (json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX)) {
+        return Mistyped(path, "an integer");
+      }
+      reflection->SetInt64(&message, field, json.get<int64_t>());
+      return absl::OkStatus();
+    default:
+      return MessageFromJson(json, path, depth + 1, *reflection->MutableMessage(&message, field));
+  }
+}
+
+absl::Status MessageFromJson(const Json& json, const std::string& path, int depth, Message& message) {
+  if (!json.is_object() || depth > 2 * kMaxEventDepth) {
+    return Mistyped(path, absl::StrCat("an object, at most ", kMaxEventDepth, " events deep"));
+  }
+  const bool choice = message.GetDescriptor()->oneof_decl_count() > 0;
+  const auto expected = static_cast<size_t>(choice ? 1 : message.GetDescriptor()->field_count());
+  if (json.size() != expected) {
+    return Mistyped(path, choice ? absl::StrCat("an object with one of ", kKinds)
+                                 : absl::StrCat("an object with exactly its ", expected, " fields"));
+  }
+  for (const auto& [key, value] : json.items()) {
+    const std::string key_path = absl::StrCat(path, ".", key);
+    const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(key);
+    if (field == nullptr) {
+      return InvalidField(key_path, absl::StrCat(key_path, " is not known"));
+    }
+    DPAR_RETURN_IF_ERROR(ValueFromJson(value, key_path, depth, field, message));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::PrivacyEvent> MakeGaussianEvent(double sensitivity, double noise_stddev, int64_t count) {
+  v1::PrivacyEvent event;
+  event.mutable_gaussian()->set_sensitivity(sensitivity);
+  event.mutable_gaussian()->set_noise_stddev(noise_stddev);
+  event.mutable_gaussian()->set_count(count);
+  return Valid(std::move(event));
+}
+
+absl::StatusOr<v1::PrivacyEvent> MakeLaplaceEvent(double sensitivity, double scale) {
+  v1::PrivacyEvent event;
+  event.mutable_laplace()->set_sensitivity(sensitivity);
+  event.mutable_laplace()->set_scale(scale);
+  return Valid(std::move(event));
+}
+
+absl::StatusOr<v1::PrivacyEvent> MakePoissonGaussianEvent(double sampling_rate, double sensitivity,
+                                                          double noise_stddev) {
+  v1::PrivacyEvent event;
+  event.mutable_poisson_gaussian()->set_sampling_rate(sampling_rate);
+  event.mutable_poisson_gaussian()->set_sensitivity(sensitivity);
+  event.mutable_poisson_gaussian()->set_noise_stddev(noise_stddev);
+  return Valid(std::move(event));
+}
+
+absl::StatusOr<v1::PrivacyEvent> MakeRowMixtureEvent(int64_t rows, double sampling_rate, double sensitivity,
+                                                     double noise_stddev) {
+  v1::PrivacyEvent event;
+  event.mutable_row_mixture()->set_rows(rows);
+  event.mutable_row_mixture()->set_sampling_rate(sampling_rate);
+  event.mutable_row_mixture()->set_sensitivity(sensitivity);
+  event.mutable_row_mixture()->set_noise_stddev(noise_stddev);
+  return Valid(std::move(event));
+}
+
+absl::StatusOr<v1::PrivacyEvent> MakeBoundedRangeEvent(double range) {
+  v1::PrivacyEvent event;
+  event.mutable_bounded_range()->set_range(range);
+  return Valid(std::move(event));
+}
+
+absl::StatusOr<v1::PrivacyEvent> MakeCompositionEvent(const std::vector<v1::PrivacyEvent>& events) {
+  v1::PrivacyEvent event;
+  event.mutable_composition();
+  for (const v1::PrivacyEvent& part : events) {
+    *event.mutable_composition()->add_events() = part;
+  }
+  return Valid(std::move(event));
+}
+
+absl::StatusOr<v1::PrivacyEvent> MakeRepetitionEvent(int64_t count, const v1::PrivacyEvent& event) {
+  v1::PrivacyEvent repetition;
+  repetition.mutable_repetition()->set_count(count);
+  *repetition.mutable_repetition()->mutable_event() = event;
+  return Valid(std::move(repetition));
+}
+
+absl::StatusOr<v1::PrivacyEvent> MakeNodeSamplingEvent(double sampling_rate, const v1::PrivacyEvent& event) {
+  v1::PrivacyEvent sampling;
+  sampling.mutable_node_sampling()->set_sampling_rate(sampling_rate);
+  *sampling.mutable_node_sampling()->mutable_event() = event;
+  return Valid(std::move(sampling));
+}
+
+absl::Status ValidateEvent(const v1::PrivacyEvent& event) { return Validator().Visit(event, "event.", 1); }
+
+Json EventToJson(const v1::PrivacyEvent& event) { return MessageToJson(event); }
+
+absl::StatusOr<v1::PrivacyEvent> EventFromJson(const Json& json) {
+  v1::PrivacyEvent event;
+  DPAR_RETURN_IF_ERROR(MessageFromJson(json, "event", 1, event));
+  return Valid(std::move(event));
+}
+
+}  // namespace dpar

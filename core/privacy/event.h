@@ -1,0 +1,59 @@
+// What a computation costs, as a value: one mechanism, or a tree of mechanisms. The protocol buffers are the values;
+// these functions build valid ones, check those that came from elsewhere, and write and read them as JSON.
+//
+// Neighbours: node removal in zero-out form, both directions.
+#ifndef DPAR_CORE_PRIVACY_EVENT_H_
+#define DPAR_CORE_PRIVACY_EVENT_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dpar/v1/privacy.pb.h"
+
+namespace dpar {
+
+// Limits on what a tree may hold.
+inline constexpr int64_t kMaxEventCount = 1'000'000'000;
+inline constexpr int64_t kMaxEventRows = 10'000;
+inline constexpr int kMaxEventDepth = 16;
+inline constexpr int kMaxEventNodes = 4096;
+inline constexpr int kMaxSamplingDepth = 2;  // samples of samples
+// noise_stddev / sensitivity of a sampled Gaussian.
+inline constexpr double kMinNoiseMultiplier = 0.01;
+inline constexpr double kMaxNoiseMultiplier = 1e9;
+// scale / sensitivity of a Laplace mechanism, and the range of a selection.
+inline constexpr double kMinLaplaceScale = 1e-3;
+inline constexpr double kMaxLaplaceScale = 1e9;
+inline constexpr double kMinPureEpsilon = 1e-9;
+inline constexpr double kMaxPureEpsilon = 1e3;
+
+// Each is INVALID_ARGUMENT, naming the parameter and its range, unless
+//   sensitivity, noise_stddev, scale are finite and above 0,
+//   sampling_rate is 0..1, count 1..kMaxEventCount, rows 1..kMaxEventRows,
+//   and the ratio of noise to sensitivity is within the limits above.
+absl::StatusOr<v1::PrivacyEvent> MakeGaussianEvent(double sensitivity, double noise_stddev, int64_t count);
+absl::StatusOr<v1::PrivacyEvent> MakeLaplaceEvent(double sensitivity, double scale);
+absl::StatusOr<v1::PrivacyEvent> MakePoissonGaussianEvent(double sampling_rate, double sensitivity,
+                                                          double noise_stddev);
+absl::StatusOr<v1::PrivacyEvent> MakeRowMixtureEvent(int64_t rows, double sampling_rate, double sensitivity,
+                                                     double noise_stddev);
+absl::StatusOr<v1::PrivacyEvent> MakeBoundedRangeEvent(double range);
+// An empty composition is an event too: nothing was released.
+absl::StatusOr<v1::PrivacyEvent> MakeCompositionEvent(const std::vector<v1::PrivacyEvent>& events);
+absl::StatusOr<v1::PrivacyEvent> MakeRepetitionEvent(int64_t count, const v1::PrivacyEvent& event);
+absl::StatusOr<v1::PrivacyEvent> MakeNodeSamplingEvent(double sampling_rate, const v1::PrivacyEvent& event);
+
+// Whether the event could have been made by the functions above, and its tree is within the limits.
+absl::Status ValidateEvent(const v1::PrivacyEvent& event);
+
+// {"gaussian": {"sensitivity": ..., "noise_stddev": ..., "count": ...}} and so on, with the names of the protocol
+// buffer. Numbers are written so that they come back as the same bits. `event` must be valid.
+nlohmann::ordered_json EventToJson(const v1::PrivacyEvent& event);
+// INVALID_ARGUMENT for unknown, missing or mistyped fields and for an event that is not valid.
+absl::StatusOr<v1::PrivacyEvent> EventFromJson(const nlohmann::ordered_json& json);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_PRIVACY_EVENT_H_

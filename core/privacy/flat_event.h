@@ -1,0 +1,57 @@
+// An event without its tree: Gaussians merged into one, equal mechanisms counted. Composition does not depend on the
+// order of its parts, so nothing is lost, and two trees that mean the same cost the same.
+#ifndef DPAR_CORE_PRIVACY_FLAT_EVENT_H_
+#define DPAR_CORE_PRIVACY_FLAT_EVENT_H_
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dpar/v1/privacy.pb.h"
+
+namespace dpar {
+
+// Which of two neighbours is the graph with the node: its loss is measured against the graph without (kRemove), or the
+// other way round (kAdd).
+enum class Direction { kRemove, kAdd };
+
+// A Gaussian shifted by Binomial(rows, sampling_rate) against one that is not; the shift of one row is 1 and the
+// standard deviation noise_multiplier. 0 < sampling_rate < 1.
+struct RowMixture {
+  int64_t rows = 1;
+  double sampling_rate = 0;
+  double noise_multiplier = 0;
+  auto operator<=>(const RowMixture&) const = default;
+};
+
+struct SampledEvent;
+
+struct FlatEvent {
+  double gaussian_mu = 0;                  // of all Gaussians together, rounded up
+  std::map<RowMixture, int64_t> mixtures;  // by number of times
+  std::map<double, int64_t> laplaces;      // sensitivity / scale
+  std::map<double, int64_t> selections;    // range
+  std::vector<SampledEvent> sampled;
+
+  [[nodiscard]] bool IsGaussian() const {
+    return mixtures.empty() && laplaces.empty() && selections.empty() && sampled.empty();
+  }
+};
+
+// An event on a secret sample of the nodes, count times with fresh samples. 0 < sampling_rate < 1.
+struct SampledEvent {
+  double sampling_rate = 0;
+  FlatEvent inner;
+  int64_t count = 0;
+};
+
+// INVALID_ARGUMENT for an event that is not valid, or one with more than 10^12 mechanisms of one kind.
+absl::StatusOr<FlatEvent> Flatten(const v1::PrivacyEvent& event);
+// Composes one more event with those in `flat`.
+absl::Status AddEvent(const v1::PrivacyEvent& event, FlatEvent& flat);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_PRIVACY_FLAT_EVENT_H_
