@@ -53,6 +53,7 @@ void Declare(CLI::App& app, GlobalOptions& options, Command& chosen) {
   AddDownloadCommand(app, chosen);
   AddVerifyCommand(app, chosen);
   AddPredictCommand(app, chosen);
+  AddPrivacyCommands(app, chosen);
   AddOperatorCommands(app, chosen);
 }
 

@@ -23,6 +23,8 @@ void AddBudgetCommands(CLI::App& app, Command& chosen);    // budget, cap
 void AddDownloadCommand(CLI::App& app, Command& chosen);   // download
 void AddVerifyCommand(CLI::App& app, Command& chosen);     // verify
 void AddPredictCommand(CLI::App& app, Command& chosen);    // predict
+void AddPrivacyCommands(CLI::App& app, Command& chosen);   // privacy epsilon, delta, calibrate, compare
+void AddCompareCommand(CLI::App& group, Command& chosen);  // privacy compare
 void AddOperatorCommands(CLI::App& app, Command& chosen);  // tenant, token
 
 // The end of a command's --help.

@@ -141,7 +141,7 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
       return {"leave --cap-epsilon and --cap-delta out, or ask for less",
               "an operator raises a cap: dpar cap tenants/TENANT/datasets/ID --epsilon E --reason TEXT"};
     case v1::PRIVACY_UNREACHABLE:
-      return {absl::StrCat("dpar train ", dataset, " --epsilon E --delta D --dry-run   (with a larger E or D)")};
+      return {"the same command with a larger epsilon or delta; dpar privacy calibrate shows what is reachable"};
     case v1::CONTENT_HAS_BUDGET:
       return {"dpar upload FILE   (without --public; its budget goes on)"};
     case v1::DATASET_IN_USE:

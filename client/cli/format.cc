@@ -81,6 +81,16 @@ std::string FormatNumberDown(double value) {
   return FormatNumber(shown - step);
 }
 
+std::string FormatNumberUp(double value) {
+  const std::string nearest = absl::StrFormat("%.6g", value);
+  double shown = 0;
+  if (!absl::SimpleAtod(nearest, &shown) || !std::isfinite(value) || shown >= value) {
+    return nearest;
+  }
+  const double step = std::pow(10.0, std::floor(std::log10(std::fabs(value))) - 5);
+  return absl::StrFormat("%.6g", shown + step);
+}
+
 std::string FormatPercent(int64_t part, int64_t whole) {
   if (whole <= 0) {
     return "-";

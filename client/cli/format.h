@@ -24,6 +24,8 @@ std::string FormatAge(absl::Duration age);
 std::string FormatNumber(double value);
 // The same, never above the value: for bounds that must hold as they are shown.
 std::string FormatNumberDown(double value);
+// Six significant digits, never below the value: for costs.
+std::string FormatNumberUp(double value);
 // "12.3%"; "<0.1%" for a little, so that only nothing reads as 0.0%.
 std::string FormatPercent(int64_t part, int64_t whole);
 
