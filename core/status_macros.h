@@ -21,12 +21,12 @@
   DPAR_ASSIGN_OR_RETURN_IMPL_(DPAR_CONCAT_(dpar_status_or_, __LINE__), target, expression)
 
 // The target may be a declaration, so it cannot stand in parentheses.
-// NOLINTNEXTLINE(bugprone-macro-parentheses)
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define DPAR_ASSIGN_OR_RETURN_IMPL_(status_or, target, expression) \
   auto status_or = (expression);                                   \
   if (!status_or.ok()) {                                           \
     return std::move(status_or).status();                          \
   }                                                                \
   target = std::move(status_or).value()
-
+// NOLINTEND(bugprone-macro-parentheses)
 #endif  // DPAR_CORE_STATUS_MACROS_H_

@@ -31,6 +31,12 @@ bool HasSelections(const FlatEvent& event) {
                      [](const SampledEvent& sampled) { return HasSelections(sampled.inner); });
 }
 
+// Where Renyi divergences can be the better bound: selections; and samples composed with something else, whose
+// distribution has rounding errors that count as infinite loss.
+bool NeedsRenyi(const FlatEvent& event) {
+  return HasSelections(event) || (!event.sampled.empty() && AsSample(event) == nullptr);
+}
+
 // Whether both directions are the same pair.
 bool IsSymmetric(const FlatEvent& event) { return event.mixtures.empty() && event.sampled.empty(); }
 
@@ -97,7 +103,7 @@ absl::StatusOr<double> Epsilon(const FlatEvent& event, double delta, Direction d
   } else {
     epsilon = PldEpsilon(event, direction, delta, PrecisionFor(event, precision)).value;
   }
-  if (HasSelections(event) || std::isinf(epsilon)) {
+  if (NeedsRenyi(event) || std::isinf(epsilon)) {
     epsilon = std::min(epsilon, RenyiEpsilon(event, direction, delta));
   }
   return epsilon;
@@ -132,7 +138,7 @@ absl::StatusOr<double> Delta(const FlatEvent& event, double epsilon, Direction d
   } else {
     delta = PldDelta(event, direction, epsilon, PrecisionFor(event, precision)).value;
   }
-  if (HasSelections(event) || delta >= 1) {
+  if (NeedsRenyi(event) || delta >= 1) {
     delta = std::min(delta, RenyiDelta(event, direction, epsilon));
   }
   return delta;

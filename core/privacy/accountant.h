@@ -1,8 +1,9 @@
 // What an event costs: epsilon at a delta and delta at an epsilon, sound for every event.
 //
 // Gaussians have an exact formula (gaussian.h). Everything else goes through privacy-loss distributions (pld.h); events
-// with selections also through Renyi divergences (renyi.h), and the smaller of the two bounds counts, since both hold
-// and the choice depends on parameters only. Each direction of the neighbour relation is bounded on its own.
+// with selections, or with a sample beside something else, also through Renyi divergences (renyi.h), and the smaller of
+// the two bounds counts, since both hold and the choice depends on parameters only. Each direction of the neighbour
+// relation is bounded on its own.
 //
 // A node-sampled event at rate q, with the inner event's profile delta(eps) in that direction:
 //   removal   eps' = ln(1 + q (e^eps - 1)),         delta' = q delta(eps)

@@ -109,7 +109,7 @@ class Validator {
       return InvalidField("event", absl::StrCat("event must not sample nodes more than ", kMaxSamplingDepth, " deep"));
     }
     ++sampling_depth_;
-    const absl::Status status = Visit(sampling.event(), absl::StrCat(path, "node_sampling.event."), depth + 1);
+    absl::Status status = Visit(sampling.event(), absl::StrCat(path, "node_sampling.event."), depth + 1);
     --sampling_depth_;
     return status;
   }

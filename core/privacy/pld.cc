@@ -265,7 +265,7 @@ class SingleLoss {
 // discretisation, and where in a cell epsilon lies.
 double RoomForDelta(const ComposedLoss& composed, const PldBound& bound) {
   const double cell = bound.tilt * bound.step;
-  return 6 * composed.RoundingShare(bound.value) + 0.3 * bound.tilt * bound.discretisation_error + 4 * cell * cell;
+  return 12 * composed.RoundingShare(bound.value) + 0.3 * bound.tilt * bound.discretisation_error + 4 * cell * cell;
 }
 
 // An upper bound on ln delta at epsilon, from the conversion.
