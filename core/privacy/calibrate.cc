@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/error.h"

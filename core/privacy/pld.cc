@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
-#include <utility>
 #include <vector>
 
 #include "core/privacy/composed_loss.h"
@@ -31,6 +31,10 @@ constexpr double kSettled = 0.98;
 constexpr double kRoughErrors = 3;
 constexpr int kMaxAttempts = 12;
 constexpr double kInfiniteMassMargin = 1e-9;
+constexpr int64_t kManySteps = 200;
+constexpr double kFirstNudge = 1e-7;  // of epsilon
+constexpr double kSmallestNudge = 1e-12;
+constexpr int kMaxNudges = 20;
 // For a single run of a mechanism: how much finer than the survey it is cut, and room for its roundings.
 constexpr double kSingleRefinement = 64;
 constexpr double kSingleMassMargin = 1e-12;
@@ -131,9 +135,8 @@ struct Window {
 // A window that starts at `low`, below epsilon. It is a circle, so its width w must be large enough that
 // - what lies above, and is lost, is negligible: untilted, beside delta;
 // - tilted mass above epsilon + w, which comes back above epsilon, is negligible;
-// - loss l below epsilon, which comes back at l + w, is negligible: its weight there is at most e^(-s (l + w -
-// epsilon))
-//   for every s up to the tilt.
+// - loss l below epsilon, which comes back at l + w, is negligible: for every s up to the tilt, its weight there is at
+//   most e^(-s (l + w - epsilon)).
 // The last two only ever add to delta. All by Chernoff's bound at a few tilts beside the given one.
 Window WindowAt(double tilt, const std::vector<LossComponent>& survey, double epsilon, double low) {
   constexpr std::array<double, 6> kMultiples = {1, 2, 3, 4.5, 7, 10};
@@ -268,6 +271,13 @@ double RoomForDelta(const ComposedLoss& composed, const PldBound& bound) {
   return 12 * composed.RoundingShare(bound.value) + 0.3 * bound.tilt * bound.discretisation_error + 4 * cell * cell;
 }
 
+// Whether the loss is one of many steps of one kind, where the room above is enough. That of few mechanisms, or of
+// different ones, may have jumps, which two grids place differently: then delta at the epsilon found is computed.
+bool IsSmooth(const FlatEvent& event) {
+  return event.gaussian_mu == 0 && event.laplaces.empty() && event.selections.empty() && event.sampled.empty() &&
+         event.mixtures.size() == 1 && event.mixtures.begin()->second >= kManySteps;
+}
+
 // An upper bound on ln delta at epsilon, from the conversion.
 double ConvertedLogDelta(const std::vector<LossComponent>& survey, double epsilon) {
   const double tilt = TiltForEpsilon(survey, epsilon);
@@ -316,10 +326,6 @@ PldBound PldEpsilon(const FlatEvent& event, Direction direction, double delta, c
   return bound;
 }
 
-PldBound PldEpsilon(const FlatEvent& event, Direction direction, double delta, const PldPrecision& precision) {
-  return PldEpsilon(event, direction, delta, precision, [delta](double) { return delta; });
-}
-
 PldBound PldDelta(const FlatEvent& event, Direction direction, double epsilon, const PldPrecision& precision) {
   PldBound bound;
   bound.value = 1;
@@ -352,6 +358,24 @@ PldBound PldDelta(const FlatEvent& event, Direction direction, double epsilon, c
       bound.value = Compose(sources, survey, epsilon, plan, bound).Delta(epsilon);
     }
     break;
+  }
+  return bound;
+}
+
+PldBound PldEpsilon(const FlatEvent& event, Direction direction, double delta, const PldPrecision& precision) {
+  PldBound bound = PldEpsilon(event, direction, delta, precision, [delta](double) { return delta; });
+  if (IsSmooth(event)) {
+    return bound;
+  }
+  double epsilon = bound.value;
+  double nudge = std::max(kSmallestNudge, kFirstNudge * epsilon);
+  for (int i = 0; i < kMaxNudges && std::isfinite(epsilon); ++i) {
+    if (PldDelta(event, direction, epsilon, precision).value <= delta) {
+      bound.value = epsilon;
+      break;
+    }
+    epsilon += nudge;
+    nudge *= 2;
   }
   return bound;
 }

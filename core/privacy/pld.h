@@ -5,8 +5,8 @@
 // since moving mass within a cell of width h raises the cumulant at t by t (t + 1) h^2 / 12 on average. Most of
 // the error asked for goes to that grid, the rest to the atoms. Then compose once on that grid (composed_loss.h).
 //
-// Time and memory: the survey takes microseconds; composing takes O(n log n) for a grid of n points, where n grows like
-// the square root of the number of steps at a fixed fraction, and not at all with their noise or rate.
+// Time and memory: composing takes O(n log n) time and 16 n bytes for a grid of n points. Measured for q = 0.01 and
+// sigma = 1, n is about 10^5 up to T = 10^4 and then grows fivefold for every factor of 10 in T, up to its limit.
 #ifndef DPAR_CORE_PRIVACY_PLD_H_
 #define DPAR_CORE_PRIVACY_PLD_H_
 
@@ -33,7 +33,8 @@ struct PldBound {
   double discretisation_error = 0;  // in epsilon, to first order
 };
 
-// Epsilon at delta, 0 < delta < 1, in one direction.
+// Epsilon at delta, 0 < delta < 1, in one direction. PldDelta at it, with the same precision, is at most
+// delta, unless that finds nothing because of rounding (a sample beside something else, at a delta below 1e-12).
 PldBound PldEpsilon(const FlatEvent& event, Direction direction, double delta, const PldPrecision& precision);
 
 // The same with a limit on delta that grows with epsilon: the smallest epsilon with delta(epsilon) <= limit(epsilon).
