@@ -17,24 +17,14 @@
 #include "core/privacy/flat_event.h"
 #include "core/privacy/pld.h"
 #include "core/privacy/renyi.h"
+#include "core/privacy/testing/expectations.h"
 #include "gtest/gtest.h"
 
 namespace dpar {
 namespace {
 
-nlohmann::json GoldenFile() {
-  const char* source = std::getenv("DPAR_SOURCE_DIR");
-  if (source != nullptr) {
-    std::ifstream file(std::string(source) + "/../shared/golden/accountant.json");
-    if (file) {
-      const nlohmann::json golden = nlohmann::json::parse(file, nullptr, /*allow_exceptions=*/false);
-      EXPECT_TRUE(golden.is_object());
-      return golden;
-    }
-  }
-  std::cout << "golden/accountant.json is not there; the values in this file cover the same ground\n";
-  return {};
-}
+using testing::ExpectRelative;
+using testing::GoldenFile;
 
 // The entries of a section; none without the file.
 std::vector<nlohmann::json> Section(const char* name) {
@@ -45,10 +35,6 @@ std::vector<nlohmann::json> Section(const char* name) {
 double Number(const nlohmann::json& entry, const char* key) { return entry.at(key).get<double>(); }
 int64_t Integer(const nlohmann::json& entry, const char* key) { return entry.at(key).get<int64_t>(); }
 double Listed(const nlohmann::json& entry, const char* key, size_t i) { return entry.at(key).at(i).get<double>(); }
-
-void ExpectRelative(double actual, double expected, double tolerance) {
-  EXPECT_NEAR(actual, expected, tolerance * std::fabs(expected));
-}
 
 // T steps of noise sigma. Not checked, so that calibration may ask for any noise.
 v1::PrivacyEvent Steps(int64_t rows, double rate, double sigma, int64_t steps) {
@@ -244,7 +230,7 @@ TEST(GoldenFileTest, RenyiAtIntegerOrdersIsExact) {
       }
     }
   }
-  std::cout << compared << " entries at integer orders\n";
+  EXPECT_TRUE(compared > 0 || Section("b_poisson_gaussian").empty());
 }
 
 TEST(GoldenFileTest, RowMixturesComeCloseFromAbove) {

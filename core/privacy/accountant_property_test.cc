@@ -14,12 +14,15 @@
 #include "core/privacy/gaussian.h"
 #include "core/privacy/pld.h"
 #include "core/privacy/renyi.h"
+#include "core/privacy/testing/expectations.h"
 #include "core/random/random.h"
 #include "core/random/testing/fixed_random.h"
 #include "gtest/gtest.h"
 
 namespace dpar {
 namespace {
+
+using testing::ExpectInvalidField;
 
 using ::dpar::testing::FixedRandom;
 
@@ -28,14 +31,6 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr int kDraws = 40;
 // For what takes longer.
 constexpr int kFewDraws = 8;
-
-void ExpectInvalidField(const absl::Status& status, const std::string& field) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  const auto info = GetErrorInfo(status);
-  ASSERT_TRUE(info.has_value());
-  EXPECT_EQ(info->reason(), "INVALID_FIELD");
-  EXPECT_EQ(info->metadata().at("field"), field);
-}
 
 // `smaller` may be the larger by the accountant's stated discretisation only.
 void ExpectAtMost(double smaller, double larger) { EXPECT_LE(smaller, larger * (1 + 1e-5) + 1e-6); }

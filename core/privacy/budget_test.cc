@@ -7,11 +7,14 @@
 
 #include "core/error.h"
 #include "core/privacy/gaussian.h"
+#include "core/privacy/testing/expectations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace dpar {
 namespace {
+
+using testing::ExpectInvalidField;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -40,14 +43,6 @@ v1::PrivacyEvent EventOfEpsilon(double epsilon, double delta) {
   event.mutable_gaussian()->set_noise_stddev(std::sqrt(50.0) * 0.3 / GaussianMu(epsilon, delta).value());
   event.mutable_gaussian()->set_count(50);
   return event;
-}
-
-void ExpectInvalidField(const absl::Status& status, const std::string& field) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  const auto info = GetErrorInfo(status);
-  ASSERT_TRUE(info.has_value());
-  EXPECT_EQ(info->reason(), "INVALID_FIELD");
-  EXPECT_EQ(info->metadata().at("field"), field);
 }
 
 // The formula of the header, term by term.

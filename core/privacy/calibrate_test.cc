@@ -12,21 +12,16 @@
 #include "core/privacy/accountant.h"
 #include "core/privacy/event.h"
 #include "core/privacy/gaussian.h"
+#include "core/privacy/testing/expectations.h"
 #include "gtest/gtest.h"
 
 namespace dpar {
 namespace {
 
+using testing::ExpectInvalidField;
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-void ExpectInvalidField(const absl::Status& status, const std::string& field) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  const auto info = GetErrorInfo(status);
-  ASSERT_TRUE(info.has_value());
-  EXPECT_EQ(info->reason(), "INVALID_FIELD");
-  EXPECT_EQ(info->metadata().at("field"), field);
-}
 
 void ExpectUnreachable(const absl::Status& status, const std::string& epsilon, const std::string& delta) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;

@@ -8,12 +8,15 @@
 
 #include "core/error.h"
 #include "core/privacy/flat_event.h"
+#include "core/privacy/testing/expectations.h"
 #include "core/random/random.h"
 #include "core/random/testing/fixed_random.h"
 #include "gtest/gtest.h"
 
 namespace dpar {
 namespace {
+
+using testing::ExpectInvalidField;
 
 using Json = nlohmann::ordered_json;
 using ::dpar::testing::FixedRandom;
@@ -23,14 +26,6 @@ constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNotPositive[] = {0.0, -1.0, kNan, kInf, -kInf};
 constexpr double kNotRates[] = {-1e-300, -0.5, 1.0000001, 2.0, kNan, kInf, -kInf};
 constexpr int64_t kNotCounts[] = {0, -1, kMaxEventCount + 1, 1'000'000'000'000};
-
-void ExpectInvalidField(const absl::Status& status, const std::string& field) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  const auto info = GetErrorInfo(status);
-  ASSERT_TRUE(info.has_value());
-  EXPECT_EQ(info->reason(), "INVALID_FIELD");
-  EXPECT_EQ(info->metadata().at("field"), field);
-}
 
 v1::PrivacyEvent Gaussian() { return MakeGaussianEvent(1, 2, 3).value(); }
 

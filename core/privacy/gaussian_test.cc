@@ -10,26 +10,19 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/privacy/testing/expectations.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace dpar {
 namespace {
 
+using testing::ExpectInvalidField;
+using testing::ExpectRelative;
+using testing::GoldenFile;
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
-
-void ExpectInvalidField(const absl::Status& status, const std::string& field) {
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  const auto info = GetErrorInfo(status);
-  ASSERT_TRUE(info.has_value());
-  EXPECT_EQ(info->reason(), "INVALID_FIELD");
-  EXPECT_EQ(info->metadata().at("field"), field);
-}
-
-void ExpectRelative(double actual, double expected, double tolerance) {
-  EXPECT_NEAR(actual, expected, tolerance * std::fabs(expected));
-}
 
 // Parameters over many magnitudes, the same on every run.
 struct Parameters {
@@ -47,19 +40,6 @@ std::vector<Parameters> ParameterGrid() {
     }
   }
   return grid;
-}
-
-// The golden file of the published accountants, where it is at hand.
-nlohmann::json GoldenFile() {
-  const char* source = std::getenv("DPAR_SOURCE_DIR");
-  if (source != nullptr) {
-    std::ifstream file(std::string(source) + "/../shared/golden/accountant.json");
-    if (file) {
-      return nlohmann::json::parse(file, nullptr, false);
-    }
-  }
-  std::cout << "golden/accountant.json is not there; the values in this file cover the same ground\n";
-  return {};
 }
 
 TEST(GaussianDeltaTest, AgreesWithHighPrecisionValues) {
