@@ -10,11 +10,14 @@ find_package(CLI11 CONFIG REQUIRED)
 find_package(nlohmann_json CONFIG REQUIRED)
 find_package(GTest CONFIG REQUIRED)
 find_package(benchmark CONFIG REQUIRED)
+find_package(Boost CONFIG REQUIRED)
+find_package(ZLIB MODULE REQUIRED)
 find_package(OpenSSL MODULE REQUIRED)
 find_package(SQLite3 MODULE REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(fftw3 REQUIRED IMPORTED_TARGET fftw3)
+pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
 
 # A CUDA build of LibTorch can take Debian's place through Torch_DIR or CMAKE_PREFIX_PATH. Its headers are not ours to
 # keep free of warnings.

@@ -197,6 +197,8 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
   app.add_subcommand("serve", "accept calls and run jobs (the default); makes what `init` makes when it is not there");
   CLI::App* init =
       app.add_subcommand("init", "make certificates, signing key and the first operator token, say where, and stop");
+  CLI::App* check = app.add_subcommand(
+      "check", "verify every sealed dataset, say of each what was found, and stop; also while a server runs");
   std::map<std::string, std::vector<std::string>> given;
   const auto add = [&](const std::string& name, const std::string& type, const std::string& help) {
     CLI::Option* option = app.add_option(absl::StrCat("--", name), given[name], help)->allow_extra_args(false);
@@ -223,7 +225,11 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
   } catch (const CLI::ParseError& error) {
     return InvalidField("command line", absl::StrCat(error.what(), "; --help lists what there is"));
   }
-  flags.command = init->parsed() ? Config::Command::kInit : Config::Command::kServe;
+  if (init->parsed()) {
+    flags.command = Config::Command::kInit;
+  } else if (check->parsed()) {
+    flags.command = Config::Command::kCheck;
+  }
   for (const auto& [name, texts] : given) {
     if (!texts.empty()) {
       flags.values[name] = absl::StrJoin(texts, ",");

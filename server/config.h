@@ -14,7 +14,7 @@
 namespace dpar {
 
 struct Config {
-  enum class Command { kServe, kInit };
+  enum class Command { kServe, kInit, kCheck };
 
   Command command = Command::kServe;
   std::string data_dir = "./dpar-data";

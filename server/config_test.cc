@@ -64,6 +64,7 @@ TEST_F(ConfigTest, WithoutAnythingTheDefaultsHold) {
 TEST_F(ConfigTest, TheCommandComesBeforeOrAfterTheFlags) {
   EXPECT_EQ(Parse({"init"}).value().config.command, Config::Command::kInit);
   EXPECT_EQ(Parse({"serve"}).value().config.command, Config::Command::kServe);
+  EXPECT_EQ(Parse({"check"}).value().config.command, Config::Command::kCheck);
   const Config after = Parse({"init", "--data-dir", "/d"}).value().config;
   EXPECT_EQ(after.command, Config::Command::kInit);
   EXPECT_EQ(after.data_dir, "/d");
@@ -128,6 +129,7 @@ TEST_F(ConfigTest, HelpShowsEveryFlagItsVariableAndItsDefault) {
   EXPECT_THAT(help, HasSubstr("DPARD_DATA_DIR"));
   EXPECT_THAT(help, HasSubstr("127.0.0.1:7443"));
   EXPECT_THAT(help, HasSubstr("init"));
+  EXPECT_THAT(help, HasSubstr("check"));
 }
 
 TEST_F(ConfigTest, VersionIsPrinted) {
@@ -175,6 +177,7 @@ TEST_F(ConfigTest, UnknownWordsOnTheCommandLineAreRefused) {
   ExpectRefused({"--colour"}, "command line", "--colour");
   ExpectRefused({"start"}, "command line", "start");
   ExpectRefused({"init", "serve"}, "command line", "--help");
+  ExpectRefused({"check", "init"}, "command line", "--help");
   ExpectRefused({"--max-nodes"}, "command line", "--max-nodes");
   ExpectRefused({"--max-nodes", "1", "--max-nodes", "2"}, "command line", "At Most 1 required but received 2");
 }

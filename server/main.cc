@@ -4,6 +4,7 @@
 //   DirectoryLock     one dpard a data directory                        server/directory_lock.h
 //   Database          SQLite below the data directory                   server/store/database.h
 //   Initialise        certificates, signing key, first operator token   server/auth/initialise.h
+//   CheckDatasets     instead of all that follows, for `dpard check`    server/store/check_datasets.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
 //   Worker            one thread that runs queued jobs                  server/worker/worker.h
@@ -23,10 +24,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -49,6 +52,7 @@
 #include "server/services/server_service.h"
 #include "server/services/stream_limiter.h"
 #include "server/services/training_service.h"
+#include "server/store/check_datasets.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/store/message_text.h"
@@ -181,8 +185,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   Uploads uploads(database, directory, config.limits);
   DPAR_RETURN_IF_ERROR(uploads.Sweep());
   ProgressBoard progress;
-  Worker worker(database, directory, key, progress,
-                {static_cast<int>(config.limits.max_attempts), config.device, MakeGraphLimits(config.limits)});
+  Worker worker(database, directory, key, progress, {static_cast<int>(config.limits.max_attempts), config.device});
   const Authenticator authenticator(database);
   const Gate gate(authenticator);
   StreamLimiter streams(config.limits.max_streams);
@@ -229,6 +232,20 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   return Serve(config, directory, *database, signals);
 }
 
+// Verifies every dataset, also while a dpard serves the same directory. It takes no lock, because it changes nothing
+// that the lock guards: files are only read, and the store is only read and not migrated, which SQLite allows another
+// process beside the one that writes. Returns the exit code.
+absl::StatusOr<int> RunCheck(const DataDirectory& directory) {
+  std::error_code error;
+  if (!std::filesystem::exists(directory.Database(), error)) {
+    // Opening would make one.
+    return absl::NotFoundError(absl::StrCat("there is no store at ", directory.Database(), "; is --data-dir right?"));
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenSqlite(directory.Database()));
+  DPAR_ASSIGN_OR_RETURN(const int64_t faults, CheckDatasets(*database, directory, std::cout));
+  return faults == 0 ? 0 : kExitFailed;
+}
+
 std::optional<std::string> FromEnvironment(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr ? std::nullopt : std::optional<std::string>(value);
@@ -246,6 +263,14 @@ int Main(const std::vector<std::string>& arguments) {
   }
   // Everything below the data directory is for its owner only, whatever the caller's mask was.
   umask(S_IRWXG | S_IRWXO);
+  if (invocation->config.command == Config::Command::kCheck) {
+    // Before signals are blocked: a long check ends at once on Ctrl-C, and when nobody reads what it prints.
+    const absl::StatusOr<int> exit_code = RunCheck(DataDirectory(invocation->config.data_dir));
+    if (!exit_code.ok()) {
+      std::cerr << "dpard: " << exit_code.status().message() << "\n";
+    }
+    return exit_code.value_or(kExitFailed);
+  }
   std::signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = BlockStopSignals();
   absl::Status status = SetUpLogging(invocation->config.log_level);

@@ -19,6 +19,7 @@ using ::testing::StartsWith;
 const std::vector<std::vector<std::string>>& AllCommands() {
   static const auto* const commands = new std::vector<std::vector<std::string>>{{"graph", "generate"},
                                                                                 {"graph", "inspect"},
+                                                                                {"graph", "convert"},
                                                                                 {"graph", "split"},
                                                                                 {"privacy", "epsilon"},
                                                                                 {"privacy", "delta"},

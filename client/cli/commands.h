@@ -15,7 +15,8 @@ inline constexpr const char* kDataGroup = "Data on the server";
 inline constexpr const char* kTrainingGroup = "Training";
 inline constexpr const char* kOperatorGroup = "For operators";
 
-void AddGraphCommands(CLI::App& app, Command& chosen);     // graph generate, inspect, split
+void AddGraphCommands(CLI::App& app, Command& chosen);     // graph generate, inspect, convert, split
+void AddConvertCommand(CLI::App& group, Command& chosen);  // graph convert
 void AddDatasetCommands(CLI::App& app, Command& chosen);   // upload, datasets
 void AddTrainCommand(CLI::App& app, Command& chosen);      // train
 void AddJobCommands(CLI::App& app, Command& chosen);       // watch, cancel, jobs

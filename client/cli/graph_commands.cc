@@ -1,4 +1,4 @@
-// dpar graph generate | inspect | split: files on this machine, no server.
+// dpar graph generate | inspect | split: files on this machine, no server. (convert stands in convert_command.cc.)
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -7,14 +7,17 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
+#include "client/cli/progress.h"
 #include "core/error.h"
 #include "core/graph/generate.h"
 #include "core/graph/graph_file.h"
+#include "core/graph/sealed_graph.h"
 #include "core/graph/split.h"
 #include "core/random/random.h"
 #include "core/status_macros.h"
@@ -44,17 +47,31 @@ struct GenerateOptions {
 };
 
 absl::StatusOr<int> RunGenerate(Session& session, const GenerateOptions& options) {
+  const bool sealed = absl::EndsWith(options.output, ".sealed");
+  if (!sealed && !absl::EndsWith(options.output, ".npz")) {
+    return InvalidField("output", absl::StrCat("--output must end in .npz or .sealed; not '", options.output, "'"));
+  }
   DPAR_RETURN_IF_ERROR(CheckOutputFile("output", options.output));
+  ProgressLine line(session.err(), session.terminal());
+  ProgressState state;
+  state.stage = "generating";
+  line.Update(state);
   DPAR_ASSIGN_OR_RETURN(const Graph graph, GenerateGraph(options.generator, session.random()));
-  DPAR_RETURN_IF_ERROR(AsLocal(WriteGraphFile(options.output, graph)));
+  state.stage = "writing";
+  line.Update(state);
+  DPAR_RETURN_IF_ERROR(
+      AsLocal(sealed ? WriteSealedGraph(options.output, graph) : WriteGraphFile(options.output, graph)));
+  line.Finish();
   if (session.json()) {
     Json json = {{"file", options.output}};
     json.update(SizesJson(graph));
     session.PrintJson(json);
     return kDone;
   }
-  session.out() << "wrote " << options.output << ": " << SizesText(graph) << "\n"
-                << "next: dpar graph inspect " << options.output << ", dpar upload " << options.output << "\n";
+  session.out() << "wrote " << options.output << ": " << SizesText(graph) << "\n";
+  if (!sealed) {
+    session.out() << "next: dpar graph inspect " << options.output << ", dpar upload " << options.output << "\n";
+  }
   return kDone;
 }
 
@@ -62,11 +79,15 @@ void AddGenerate(CLI::App& group, Command& chosen) {
   const auto options = std::make_shared<GenerateOptions>();
   GeneratorOptions& generator = options->generator;
   CLI::App* command = group.add_subcommand("generate", "Make a synthetic graph: a stochastic block model");
-  command->add_option("-o,--output", options->output, "File to write (npz)")->required();
+  command->add_option("-o,--output", options->output, "File to write (.npz or .sealed)")->required();
   command->add_option("--nodes", generator.nodes, "Nodes")->capture_default_str();
   command->add_option("--classes", generator.classes, "Classes")->capture_default_str();
   command->add_option("--features", generator.features, "Feature columns")->capture_default_str();
   command->add_option("--degree", generator.average_degree, "Average degree")->capture_default_str();
+  command
+      ->add_option("--degree-exponent", generator.degree_exponent,
+                   "Exponent of a power law of degrees, 2.1 to 10; 0: all nodes alike")
+      ->capture_default_str();
   command->add_option("--homophily", generator.homophily, "Probability that an edge stays in its class, 0 to 1")
       ->capture_default_str();
   command->add_option("--features-per-node", generator.features_per_node, "Feature entries drawn for a node")
@@ -92,7 +113,7 @@ DegreeSummary SummariseDegrees(const Graph& graph) {
   std::vector<int64_t> degrees;
   degrees.reserve(static_cast<size_t>(graph.sizes.node_count));
   for (int64_t node = 0; node < graph.sizes.node_count; ++node) {
-    degrees.push_back(static_cast<int64_t>(graph.neighbours_of(node).size()));
+    degrees.push_back(static_cast<int64_t>(graph.edges().neighbours_of(node).size()));
   }
   std::sort(degrees.begin(), degrees.end());
   summary.smallest = degrees.front();
@@ -241,7 +262,7 @@ void AddSplit(CLI::App& group, Command& chosen) {
 }  // namespace
 
 void AddGraphCommands(CLI::App& app, Command& chosen) {
-  CLI::App* group = app.add_subcommand("graph", "generate, inspect or split graph files");
+  CLI::App* group = app.add_subcommand("graph", "generate, inspect, convert or split graph files");
   group->group(kLocalGroup);
   group->require_subcommand(1);
   group->fallthrough();
@@ -249,6 +270,7 @@ void AddGraphCommands(CLI::App& app, Command& chosen) {
   AddGenerate(*group, chosen);
   AddInspect(*group, chosen);
   AddSplit(*group, chosen);
+  AddConvertCommand(*group, chosen);
 }
 
 }  // namespace dpar

@@ -7,6 +7,7 @@
 
 #include "client/cli/command_run.h"
 #include "core/graph/graph_file.h"
+#include "core/graph/sealed_graph.h"
 
 namespace dpar {
 namespace {
@@ -40,6 +41,38 @@ TEST_F(GraphCommandsTest, GenerateWritesAGraphOfTheSizesAskedFor) {
   EXPECT_EQ(run.json()["edge_count"], graph->graph.edge_count());
 }
 
+TEST_F(GraphCommandsTest, GenerateMakesAPowerLawOfDegrees) {
+  const auto most = [&](const std::string& exponent) {
+    EXPECT_EQ(RunCommand({"graph", "generate", "-o", Path("g.npz"), "--nodes", "5000", "--degree-exponent", exponent})
+                  .exit_code,
+              0);
+    return RunCommand({"graph", "inspect", Path("g.npz"), "--json"}).json()["degree"]["most"].get<int>();
+  };
+  // Of degree 8: a node of 5000 that are alike has 50 neighbours with probability below 1e-22. The first node of its
+  // class of 1250 expects 8 * 1250^(2/3), over 900, before merging.
+  EXPECT_LT(most("0"), 50);
+  EXPECT_GT(most("2.5"), 300);
+}
+
+TEST_F(GraphCommandsTest, GenerateWritesASealedGraphWhenTheNameSaysSo) {
+  const CommandRun run = RunCommand(
+      {"graph", "generate", "-o", Path("g.sealed"), "--nodes", "300", "--classes", "3", "--features", "60", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto sealed = SealedGraph::Open(Path("g.sealed"));
+  ASSERT_TRUE(sealed.ok()) << sealed.status();
+  EXPECT_EQ(sealed->sizes(), (PublicSizes{300, 60, 3}));
+  const auto edges = sealed->Edges();
+  ASSERT_TRUE(edges.ok()) << edges.status();
+  EXPECT_EQ(run.json()["edge_count"], edges->edge_count());
+}
+
+TEST_F(GraphCommandsTest, GenerateSaysWhatItDoes) {
+  const CommandRun run = RunCommand({"graph", "generate", "-o", Path("g.npz"), "--nodes", "10"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_EQ(run.err, "generating\nwriting\n");
+  EXPECT_THAT(run.out, HasSubstr("next: dpar graph inspect " + Path("g.npz")));
+}
+
 TEST_F(GraphCommandsTest, TwoGraphsDiffer) {
   ASSERT_EQ(RunCommand({"graph", "generate", "-o", Path("a.npz"), "--nodes", "200"}).exit_code, 0);
   ASSERT_EQ(RunCommand({"graph", "generate", "-o", Path("b.npz"), "--nodes", "200"}).exit_code, 0);
@@ -51,7 +84,16 @@ TEST_F(GraphCommandsTest, GenerateRefusesBadOptionsAndPlaces) {
   EXPECT_EQ(RunCommand({"graph", "generate", "-o", Path("g.npz"), "--nodes", "0"}).exit_code, 2);
   EXPECT_EQ(RunCommand({"graph", "generate", "-o", Path("g.npz"), "--homophily", "1.5"}).exit_code, 2);
   EXPECT_EQ(RunCommand({"graph", "generate", "-o", Path("g.npz"), "--homophily", "nan"}).exit_code, 2);
+  for (const char* exponent : {"1.5", "-1", "11", "nan"}) {
+    const CommandRun run =
+        RunCommand({"graph", "generate", "-o", Path("g.npz"), "--degree-exponent", exponent, "--json"});
+    EXPECT_EQ(run.exit_code, 2) << exponent;
+    EXPECT_EQ(run.json()["error"]["reason"], "INVALID_FIELD") << exponent;
+  }
   EXPECT_EQ(RunCommand({"graph", "generate", "-o", Path("g.npz"), "--seed", "1"}).exit_code, 2);
+  const CommandRun unknown = RunCommand({"graph", "generate", "-o", Path("g.csv")});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("must end in .npz or .sealed"));
   EXPECT_EQ(RunCommand({"graph", "generate", "-o", directory_}).exit_code, 2);
   EXPECT_EQ(RunCommand({"graph", "generate", "-o", Path("no/g.npz")}).exit_code, 2);
   EXPECT_TRUE(std::filesystem::is_empty(directory_));

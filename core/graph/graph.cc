@@ -1,6 +1,7 @@
 #include "core/graph/graph.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 
@@ -10,10 +11,10 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "canonical content is little-endian memory");
 
 template <typename Entry>
-std::span<const Entry> RowOf(const std::vector<int64_t>& offsets, const std::vector<Entry>& entries, int64_t row) {
+std::span<const Entry> RowOf(std::span<const int64_t> offsets, std::span<const Entry> entries, int64_t row) {
   const auto first = static_cast<size_t>(offsets[static_cast<size_t>(row)]);
   const auto last = static_cast<size_t>(offsets[static_cast<size_t>(row) + 1]);
-  return std::span(entries).subspan(first, last - first);
+  return entries.subspan(first, last - first);
 }
 
 void AppendSection(std::span<const std::byte> bytes, std::string& out) {
@@ -23,8 +24,8 @@ void AppendSection(std::span<const std::byte> bytes, std::string& out) {
 }
 
 template <typename Entry>
-void AppendEntries(const std::vector<Entry>& entries, std::string& out) {
-  AppendSection(std::as_bytes(std::span(entries)), out);
+void AppendEntries(std::span<const Entry> entries, std::string& out) {
+  AppendSection(std::as_bytes(entries), out);
 }
 
 // Appends the neighbours that are in the subgraph, by their new numbers.
@@ -42,13 +43,17 @@ void AppendNeighbours(std::span<const int32_t> neighbours, const std::vector<int
 
 }  // namespace
 
-std::span<const int32_t> SparseRows::row_columns(int64_t row) const { return RowOf(offsets, columns, row); }
+std::span<const int32_t> EdgesView::neighbours_of(int64_t node) const { return RowOf(offsets, neighbours, node); }
 
-std::span<const float> SparseRows::row_values(int64_t row) const { return RowOf(offsets, values, row); }
+std::span<const int32_t> SparseRowsView::row_columns(int64_t row) const { return RowOf(offsets, columns, row); }
 
-std::span<const int32_t> Graph::neighbours_of(int64_t node) const { return RowOf(edge_offsets, neighbours, node); }
+std::span<const float> SparseRowsView::row_values(int64_t row) const { return RowOf(offsets, values, row); }
 
-Graph InducedSubgraph(const Graph& graph, std::span<const int32_t> nodes) {
+bool GraphView::IsNull(int64_t slot) const {
+  return labels[static_cast<size_t>(slot)] == kUnlabelled && features.row_columns(slot).empty();
+}
+
+Graph InducedSubgraph(const GraphView& graph, std::span<const int32_t> nodes) {
   std::vector<int32_t> new_number(static_cast<size_t>(graph.sizes.node_count), -1);
   for (size_t i = 0; i < nodes.size(); ++i) {
     new_number[static_cast<size_t>(nodes[i])] = static_cast<int32_t>(i);
@@ -58,7 +63,7 @@ Graph InducedSubgraph(const Graph& graph, std::span<const int32_t> nodes) {
   subgraph.sizes.node_count = static_cast<int64_t>(nodes.size());
   subgraph.labels.reserve(nodes.size());
   for (const int32_t node : nodes) {
-    AppendNeighbours(graph.neighbours_of(node), new_number, subgraph);
+    AppendNeighbours(graph.edges.neighbours_of(node), new_number, subgraph);
     const auto columns = graph.features.row_columns(node);
     const auto values = graph.features.row_values(node);
     subgraph.features.columns.insert(subgraph.features.columns.end(), columns.begin(), columns.end());
@@ -69,13 +74,14 @@ Graph InducedSubgraph(const Graph& graph, std::span<const int32_t> nodes) {
   return subgraph;
 }
 
-std::string CanonicalContent(const Graph& graph) {
+std::string CanonicalContent(const GraphView& graph) {
   constexpr char kFormat[] = "dpar.graph.v1";
   std::string content;
   AppendSection(std::as_bytes(std::span(kFormat, sizeof(kFormat) - 1)), content);
-  AppendEntries(std::vector<int64_t>{graph.sizes.node_count, graph.sizes.feature_count}, content);
-  AppendEntries(graph.edge_offsets, content);
-  AppendEntries(graph.neighbours, content);
+  const std::array<int64_t, 2> sizes = {graph.sizes.node_count, graph.sizes.feature_count};
+  AppendEntries(std::span<const int64_t>(sizes), content);
+  AppendEntries(graph.edges.offsets, content);
+  AppendEntries(graph.edges.neighbours, content);
   AppendEntries(graph.features.offsets, content);
   AppendEntries(graph.features.columns, content);
   AppendEntries(graph.features.values, content);

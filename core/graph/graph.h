@@ -20,22 +20,52 @@ struct PublicSizes {
   bool operator==(const PublicSizes&) const = default;
 };
 
-// Rows of (column, value) pairs: compressed sparse rows with 32-bit columns and 64-bit offsets.
-struct SparseRows {
-  std::vector<int64_t> offsets = {0};  // row count + 1 entries, non-decreasing, first 0
-  std::vector<int32_t> columns;        // within a row strictly ascending
-  std::vector<float> values;
+// Edges in compressed rows, without owning them.
+struct EdgesView {
+  std::span<const int64_t> offsets;     // node count + 1 entries, non-decreasing, first 0
+  std::span<const int32_t> neighbours;  // within a row strictly ascending
+
+  [[nodiscard]] int64_t node_count() const { return static_cast<int64_t>(offsets.size()) - 1; }
+  [[nodiscard]] std::span<const int32_t> neighbours_of(int64_t node) const;
+  // Undirected edges.
+  [[nodiscard]] int64_t edge_count() const { return static_cast<int64_t>(neighbours.size()) / 2; }
+};
+
+// Rows of (column, value) pairs in compressed form, without owning them.
+struct SparseRowsView {
+  std::span<const int64_t> offsets;  // row count + 1 entries, non-decreasing, first 0
+  std::span<const int32_t> columns;  // within a row strictly ascending
+  std::span<const float> values;
 
   [[nodiscard]] int64_t row_count() const { return static_cast<int64_t>(offsets.size()) - 1; }
   [[nodiscard]] std::span<const int32_t> row_columns(int64_t row) const;
   [[nodiscard]] std::span<const float> row_values(int64_t row) const;
-
-  bool operator==(const SparseRows&) const = default;
 };
 
 // A canonical graph: edges symmetric, ascending within a row, without duplicates or self loops; feature columns
-// strictly ascending within a row, values finite and not zero; labels in -1..c-1. Only readers and the generator make
-// one, so everything after them may rely on it.
+// strictly ascending within a row, values finite and not zero; labels in -1..c-1. Only readers, the generator and
+// sealed files make one, so everything after them may rely on it. A view owns nothing: what it was made from must
+// outlive it.
+struct GraphView {
+  PublicSizes sizes;
+  EdgesView edges;
+  SparseRowsView features;
+  std::span<const int32_t> labels;
+
+  // A slot without features and without a label. Its edges do not matter.
+  [[nodiscard]] bool IsNull(int64_t slot) const;
+};
+
+struct SparseRows {
+  std::vector<int64_t> offsets = {0};
+  std::vector<int32_t> columns;
+  std::vector<float> values;
+
+  operator SparseRowsView() const { return {offsets, columns, values}; }  // NOLINT(google-explicit-constructor)
+  bool operator==(const SparseRows&) const = default;
+};
+
+// A canonical graph in memory. It converts to a view of itself, so whatever takes a view takes it.
 struct Graph {
   PublicSizes sizes;
   std::vector<int64_t> edge_offsets = {0};
@@ -43,19 +73,19 @@ struct Graph {
   SparseRows features;
   std::vector<int32_t> labels;
 
-  [[nodiscard]] std::span<const int32_t> neighbours_of(int64_t node) const;
-  // Undirected edges.
-  [[nodiscard]] int64_t edge_count() const { return static_cast<int64_t>(neighbours.size()) / 2; }
+  [[nodiscard]] EdgesView edges() const { return {edge_offsets, neighbours}; }
+  [[nodiscard]] int64_t edge_count() const { return edges().edge_count(); }
 
+  operator GraphView() const { return {sizes, edges(), features, labels}; }  // NOLINT(google-explicit-constructor)
   bool operator==(const Graph&) const = default;
 };
 
 // The subgraph induced by `nodes` (distinct, in range), renumbered in that order. Edges to other nodes are dropped.
-Graph InducedSubgraph(const Graph& graph, std::span<const int32_t> nodes);
+Graph InducedSubgraph(const GraphView& graph, std::span<const int32_t> nodes);
 
 // Bytes that determine the content (N, d, edges, features, labels) and nothing else, for keyed digests. Two files with
 // the same canonical graph give the same bytes.
-std::string CanonicalContent(const Graph& graph);
+std::string CanonicalContent(const GraphView& graph);
 
 }  // namespace dpar
 

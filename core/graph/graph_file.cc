@@ -5,11 +5,13 @@
 #include <cmath>
 #include <limits>
 #include <span>
-#include <tuple>
+#include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "core/graph/canonical_edges.h"
+#include "core/graph/canonical_features.h"
 #include "core/graph/graph_error.h"
 #include "core/status_macros.h"
 
@@ -138,60 +140,72 @@ absl::StatusOr<Layout> ReadLayout(NpzFile& file, const GraphLimits& limits) {
   return layout;
 }
 
-absl::StatusOr<std::vector<int64_t>> TakeInt64(const std::string& name, NpyArray array) {
-  if (auto* wide = std::get_if<std::vector<int64_t>>(&array.data)) {
-    return std::move(*wide);
-  }
-  if (const auto* narrow = std::get_if<std::vector<int32_t>>(&array.data)) {
-    return std::vector<int64_t>(narrow->begin(), narrow->end());
-  }
-  return GraphError(name, "must be an array of integers");
+// Calls visit(position, entries) for each chunk of an array of integers; entries are spans of int32 or int64.
+template <typename Visit>
+absl::Status ReadIntegers(NpzFile& file, const std::string& name, const Visit& visit) {
+  return file.ReadChunks(name, [&](int64_t position, const NpyChunk& chunk) -> absl::Status {
+    if (const auto* wide = std::get_if<std::span<const int64_t>>(&chunk)) {
+      return visit(position, *wide);
+    }
+    if (const auto* narrow = std::get_if<std::span<const int32_t>>(&chunk)) {
+      return visit(position, *narrow);
+    }
+    return GraphError(name, "must be an array of integers");
+  });
 }
 
-// Integers in low..high, which must fit int32.
-absl::StatusOr<std::vector<int32_t>> TakeInt32(const std::string& name, NpyArray array, int64_t low, int64_t high) {
-  const auto check = [&](const auto& entries) -> absl::Status {
+// The same for numbers of any type.
+template <typename Visit>
+absl::Status ReadNumbers(NpzFile& file, const std::string& name, const Visit& visit) {
+  return file.ReadChunks(name, [&](int64_t position, const NpyChunk& chunk) {
+    return std::visit(
+        [&](const auto& entries) -> absl::Status {
+          if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, absl::string_view>) {
+            return GraphError(name, "must be an array of numbers");
+          } else {
+            return visit(position, entries);
+          }
+        },
+        chunk);
+  });
+}
+
+absl::StatusOr<std::vector<int64_t>> ReadInt64(NpzFile& file, const std::string& name, int64_t count) {
+  std::vector<int64_t> result;
+  result.reserve(static_cast<size_t>(count));
+  DPAR_RETURN_IF_ERROR(ReadIntegers(file, name, [&](int64_t /*position*/, const auto& entries) {
+    result.insert(result.end(), entries.begin(), entries.end());
+    return absl::OkStatus();
+  }));
+  return result;
+}
+
+// Appends integers in low..high, which must fit int32, to `out`, which has room for them.
+absl::Status ReadInt32(NpzFile& file, const std::string& name, int64_t low, int64_t high, std::vector<int32_t>& out) {
+  return ReadIntegers(file, name, [&](int64_t position, const auto& entries) -> absl::Status {
     for (size_t i = 0; i < entries.size(); ++i) {
       if (entries[i] < low || entries[i] > high) {
-        return GraphErrorAt(name, static_cast<int64_t>(i), "is out of range");
+        return GraphErrorAt(name, position + static_cast<int64_t>(i), "is out of range");
       }
+      out.push_back(static_cast<int32_t>(entries[i]));
     }
     return absl::OkStatus();
-  };
-  if (auto* narrow = std::get_if<std::vector<int32_t>>(&array.data)) {
-    DPAR_RETURN_IF_ERROR(check(*narrow));
-    return std::move(*narrow);
-  }
-  if (const auto* wide = std::get_if<std::vector<int64_t>>(&array.data)) {
-    DPAR_RETURN_IF_ERROR(check(*wide));
-    std::vector<int32_t> result(wide->size());
-    std::transform(wide->begin(), wide->end(), result.begin(), [](int64_t v) { return static_cast<int32_t>(v); });
-    return result;
-  }
-  return GraphError(name, "must be an array of integers");
+  });
 }
 
-// Numbers of any type as finite float32.
-absl::StatusOr<std::vector<float>> TakeFloats(const std::string& name, NpyArray array) {
-  std::vector<float> result;
-  if (auto* floats = std::get_if<std::vector<float>>(&array.data)) {
-    result = std::move(*floats);
-  } else if (std::holds_alternative<std::string>(array.data)) {
-    return GraphError(name, "must be an array of numbers");
-  } else {
-    std::visit(
-        [&result](const auto& entries) {
-          result.resize(entries.size());
-          std::transform(entries.begin(), entries.end(), result.begin(), [](auto v) { return static_cast<float>(v); });
-        },
-        array.data);
-  }
-  for (size_t i = 0; i < result.size(); ++i) {
-    if (!std::isfinite(result[i])) {
-      return GraphErrorAt(name, static_cast<int64_t>(i), "is not a finite float32 number");
+// Calls visit(value) for each entry, numbers of any type as finite float32.
+template <typename Visit>
+absl::Status ReadFloats(NpzFile& file, const std::string& name, const Visit& visit) {
+  return ReadNumbers(file, name, [&](int64_t position, const auto& entries) -> absl::Status {
+    for (size_t i = 0; i < entries.size(); ++i) {
+      const auto value = static_cast<float>(entries[i]);
+      if (!std::isfinite(value)) {
+        return GraphErrorAt(name, position + static_cast<int64_t>(i), "is not a finite float32 number");
+      }
+      visit(value);
     }
-  }
-  return result;
+    return absl::OkStatus();
+  });
 }
 
 absl::Status CheckOffsets(const std::string& name, const std::vector<int64_t>& offsets, int64_t entries) {
@@ -214,9 +228,18 @@ struct IndexRows {
   std::vector<int32_t> columns;
 };
 
-// indptr and indices of a matrix. All three lengths are compared, and the limit applied, before an entry is read.
-absl::StatusOr<IndexRows> ReadIndices(NpzFile& file, const SparseNames& names, int64_t rows, int64_t columns,
-                                      absl::string_view limit_name, int64_t max_entries) {
+// What a matrix may hold.
+struct MatrixBounds {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  absl::string_view limit_name;
+  int64_t max_entries = 0;
+};
+
+// indptr and indices of a matrix. All three lengths are compared, and the limit applied, before an entry is read. Room
+// is reserved for `room` times the entries.
+absl::StatusOr<IndexRows> ReadIndices(NpzFile& file, const SparseNames& names, const MatrixBounds& bounds,
+                                      size_t room) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> indices_shape, file.ReadShape(names.indices));
   DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> data_shape, file.ReadShape(names.data));
   DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> indptr_shape, file.ReadShape(names.indptr));
@@ -226,48 +249,49 @@ absl::StatusOr<IndexRows> ReadIndices(NpzFile& file, const SparseNames& names, i
   if (data_shape != indices_shape) {
     return GraphError(names.data, absl::StrCat("must have the shape of ", names.indices));
   }
-  if (indptr_shape != std::vector<int64_t>{rows + 1}) {
+  if (indptr_shape != std::vector<int64_t>{bounds.rows + 1}) {
     return GraphError(names.indptr, absl::StrCat("must have one entry more than ", names.shape, " has rows"));
   }
-  if (indices_shape[0] > max_entries) {
-    return LimitError(limit_name, max_entries);
+  if (indices_shape[0] > bounds.max_entries) {
+    return LimitError(bounds.limit_name, bounds.max_entries);
   }
   IndexRows result;
-  DPAR_ASSIGN_OR_RETURN(NpyArray indptr, file.ReadArray(names.indptr));
-  DPAR_ASSIGN_OR_RETURN(result.offsets, TakeInt64(names.indptr, std::move(indptr)));
+  DPAR_ASSIGN_OR_RETURN(result.offsets, ReadInt64(file, names.indptr, indptr_shape[0]));
   DPAR_RETURN_IF_ERROR(CheckOffsets(names.indptr, result.offsets, indices_shape[0]));
-  DPAR_ASSIGN_OR_RETURN(NpyArray indices, file.ReadArray(names.indices));
-  DPAR_ASSIGN_OR_RETURN(result.columns, TakeInt32(names.indices, std::move(indices), 0, columns - 1));
+  result.columns.reserve(room * static_cast<size_t>(indices_shape[0]));
+  DPAR_RETURN_IF_ERROR(ReadInt32(file, names.indices, 0, bounds.columns - 1, result.columns));
   return result;
 }
 
 // The weights say nothing more than that there is an edge, or the file is refused.
 absl::Status CheckWeights(NpzFile& file, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(const NpyArray array, file.ReadArray(name));
-  if (std::holds_alternative<std::string>(array.data)) {
-    return GraphError(name, "must be an array of numbers");
-  }
-  return std::visit(
-      [&name](const auto& weights) -> absl::Status {
-        for (size_t i = 0; i < weights.size(); ++i) {
-          const auto weight = static_cast<double>(weights[i]);
-          if (!std::isfinite(weight) || weight == 0) {
-            return GraphErrorAt(name, static_cast<int64_t>(i), "is not a finite weight other than 0");
-          }
-          if (weights[i] != weights[0]) {
-            return GraphErrorAt(name, static_cast<int64_t>(i),
-                                "differs from the first weight; weighted edges are not supported");
-          }
-        }
-        return absl::OkStatus();
-      },
-      array.data);
+  std::variant<int64_t, double> first;
+  return ReadNumbers(file, name, [&](int64_t position, const auto& weights) -> absl::Status {
+    using Weight = typename std::decay_t<decltype(weights)>::value_type;
+    using Wide = std::conditional_t<std::is_integral_v<Weight>, int64_t, double>;
+    if (position == 0 && !weights.empty()) {
+      first = static_cast<Wide>(weights[0]);
+    }
+    for (size_t i = 0; i < weights.size(); ++i) {
+      const auto weight = static_cast<double>(weights[i]);
+      if (!std::isfinite(weight) || weight == 0) {
+        return GraphErrorAt(name, position + static_cast<int64_t>(i), "is not a finite weight other than 0");
+      }
+      if (static_cast<Wide>(weights[i]) != std::get<Wide>(first)) {
+        return GraphErrorAt(name, position + static_cast<int64_t>(i),
+                            "differs from the first weight; weighted edges are not supported");
+      }
+    }
+    return absl::OkStatus();
+  });
 }
 
 absl::Status ReadEdges(NpzFile& file, const Layout& layout, const GraphLimits& limits, ImportedGraph& result) {
+  // Every edge may stand in one direction only. Room for the other costs address space alone until it is used.
+  constexpr size_t kRoomForBothDirections = 2;
   const SparseNames& names = layout.adjacency;
-  DPAR_ASSIGN_OR_RETURN(IndexRows edges,
-                        ReadIndices(file, names, layout.node_count, layout.node_count, "max_edges", limits.max_edges));
+  const MatrixBounds bounds = {layout.node_count, layout.node_count, "max_edges", limits.max_edges};
+  DPAR_ASSIGN_OR_RETURN(IndexRows edges, ReadIndices(file, names, bounds, kRoomForBothDirections));
   DPAR_RETURN_IF_ERROR(CheckWeights(file, names.data));
   const EdgeChanges changes = CanonicaliseEdges(edges.offsets, edges.columns);
   result.graph.edge_offsets = std::move(edges.offsets);
@@ -279,78 +303,44 @@ absl::Status ReadEdges(NpzFile& file, const Layout& layout, const GraphLimits& l
   return absl::OkStatus();
 }
 
-// Sorts one row by column. False when a column comes twice.
-bool SortRow(std::span<int32_t> columns, std::span<float> values, std::vector<std::pair<int32_t, float>>& scratch) {
-  if (!std::is_sorted(columns.begin(), columns.end())) {
-    scratch.clear();
-    for (size_t i = 0; i < columns.size(); ++i) {
-      scratch.emplace_back(columns[i], values[i]);
-    }
-    std::sort(scratch.begin(), scratch.end());
-    for (size_t i = 0; i < columns.size(); ++i) {
-      std::tie(columns[i], values[i]) = scratch[i];
-    }
-  }
-  return std::adjacent_find(columns.begin(), columns.end()) == columns.end();
-}
-
-// Ascending columns, zeros dropped, in place.
-absl::Status CanonicaliseFeatures(const std::string& indices_name, SparseRows& rows, int64_t& zeros_dropped) {
-  std::vector<std::pair<int32_t, float>> scratch;
-  size_t write = 0;
-  size_t read = 0;
-  for (size_t row = 0; row + 1 < rows.offsets.size(); ++row) {
-    const auto end = static_cast<size_t>(rows.offsets[row + 1]);
-    if (!SortRow(std::span(rows.columns).subspan(read, end - read), std::span(rows.values).subspan(read, end - read),
-                 scratch)) {
-      return GraphErrorAt(indices_name, static_cast<int64_t>(row),
-                          "(position counts rows) names the same column twice");
-    }
-    for (; read < end; ++read) {
-      if (rows.values[read] == 0) {
-        ++zeros_dropped;
-        continue;
-      }
-      rows.columns[write] = rows.columns[read];
-      rows.values[write] = rows.values[read];
-      ++write;
-    }
-    rows.offsets[row + 1] = static_cast<int64_t>(write);
-  }
-  rows.columns.resize(write);
-  rows.values.resize(write);
-  return absl::OkStatus();
-}
-
 absl::Status ReadSparseFeatures(NpzFile& file, const Layout& layout, const GraphLimits& limits, ImportedGraph& result) {
   const SparseNames& names = *layout.sparse_features;
-  DPAR_ASSIGN_OR_RETURN(IndexRows indices, ReadIndices(file, names, layout.node_count, layout.feature_count,
-                                                       "max_feature_entries", limits.max_feature_entries));
+  const MatrixBounds bounds = {layout.node_count, layout.feature_count, "max_feature_entries",
+                               limits.max_feature_entries};
+  DPAR_ASSIGN_OR_RETURN(IndexRows indices, ReadIndices(file, names, bounds, 1));
   SparseRows& rows = result.graph.features;
   rows.offsets = std::move(indices.offsets);
   rows.columns = std::move(indices.columns);
-  DPAR_ASSIGN_OR_RETURN(NpyArray data, file.ReadArray(names.data));
-  DPAR_ASSIGN_OR_RETURN(rows.values, TakeFloats(names.data, std::move(data)));
-  return CanonicaliseFeatures(names.indices, rows, result.report.zero_features_dropped);
+  rows.values.reserve(rows.columns.size());
+  DPAR_RETURN_IF_ERROR(ReadFloats(file, names.data, [&rows](float value) { rows.values.push_back(value); }));
+  if (const auto repeated = CanonicaliseFeatures(rows, result.report.zero_features_dropped)) {
+    return GraphErrorAt(names.indices, repeated->row, "(position counts rows) names the same column twice");
+  }
+  return absl::OkStatus();
 }
 
-absl::Status ReadDenseFeatures(NpzFile& file, const Layout& layout, const GraphLimits& limits, Graph& graph) {
+// Reads the matrix twice, to count what is not zero and then to keep it.
+absl::Status ReadDenseFeatures(NpzFile& file, const Layout& layout, const GraphLimits& limits, SparseRows& rows) {
   if (layout.feature_count > limits.max_feature_entries / layout.node_count) {
     return LimitError("max_feature_entries", limits.max_feature_entries);
   }
-  DPAR_ASSIGN_OR_RETURN(NpyArray array, file.ReadArray(layout.dense_features));
-  DPAR_ASSIGN_OR_RETURN(const std::vector<float> values, TakeFloats(layout.dense_features, std::move(array)));
-  size_t at = 0;
-  for (int64_t row = 0; row < layout.node_count; ++row) {
-    for (int64_t column = 0; column < layout.feature_count; ++column, ++at) {
-      if (values[at] != 0) {
-        graph.features.columns.push_back(static_cast<int32_t>(column));
-        graph.features.values.push_back(values[at]);
-      }
+  size_t entries = 0;
+  DPAR_RETURN_IF_ERROR(
+      ReadFloats(file, layout.dense_features, [&entries](float value) { entries += value != 0 ? 1 : 0; }));
+  rows.columns.reserve(entries);
+  rows.values.reserve(entries);
+  rows.offsets.reserve(static_cast<size_t>(layout.node_count) + 1);
+  int64_t column = 0;
+  return ReadFloats(file, layout.dense_features, [&](float value) {
+    if (value != 0) {
+      rows.columns.push_back(static_cast<int32_t>(column));
+      rows.values.push_back(value);
     }
-    graph.features.offsets.push_back(static_cast<int64_t>(graph.features.columns.size()));
-  }
-  return absl::OkStatus();
+    if (++column == layout.feature_count) {
+      column = 0;
+      rows.offsets.push_back(static_cast<int64_t>(rows.columns.size()));
+    }
+  });
 }
 
 // num_classes, when the file has it.
@@ -362,8 +352,7 @@ absl::StatusOr<std::optional<int64_t>> ReadNumClasses(NpzFile& file, const Graph
   if (!shape.empty() && shape != std::vector<int64_t>{1}) {
     return GraphError(kNumClasses, "must be one integer");
   }
-  DPAR_ASSIGN_OR_RETURN(NpyArray array, file.ReadArray(kNumClasses));
-  DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> count, TakeInt64(kNumClasses, std::move(array)));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> count, ReadInt64(file, kNumClasses, 1));
   if (count[0] < 1) {
     return GraphError(kNumClasses, "is not above 0");
   }
@@ -384,9 +373,10 @@ absl::StatusOr<std::vector<int32_t>> ReadLabels(NpzFile& file, int64_t node_coun
   if (shape != std::vector<int64_t>{node_count}) {
     return GraphError(kLabels, "must have one entry for each node");
   }
-  DPAR_ASSIGN_OR_RETURN(NpyArray array, file.ReadArray(kLabels));
   const int64_t highest = class_count.has_value() ? *class_count - 1 : kMaxColumn - 1;
-  DPAR_ASSIGN_OR_RETURN(std::vector<int32_t> labels, TakeInt32(kLabels, std::move(array), kUnlabelled, highest));
+  std::vector<int32_t> labels;
+  labels.reserve(static_cast<size_t>(node_count));
+  DPAR_RETURN_IF_ERROR(ReadInt32(file, kLabels, kUnlabelled, highest, labels));
   if (!class_count.has_value()) {
     const int64_t count = ClassCountOf(labels);
     if (count == 0) {
@@ -434,7 +424,7 @@ absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const Graph
   if (layout.sparse_features.has_value()) {
     DPAR_RETURN_IF_ERROR(ReadSparseFeatures(file, layout, limits, result));
   } else {
-    DPAR_RETURN_IF_ERROR(ReadDenseFeatures(file, layout, limits, graph));
+    DPAR_RETURN_IF_ERROR(ReadDenseFeatures(file, layout, limits, graph.features));
   }
   DPAR_RETURN_IF_ERROR(ReadEdges(file, layout, limits, result));
   return result;
@@ -454,8 +444,8 @@ absl::StatusOr<DeclaredSizes> ReadGraphSizes(const std::string& path, const Grap
   return result;
 }
 
-absl::Status WriteGraphFile(const std::string& path, const Graph& graph) {
-  const std::vector<float> weights(graph.neighbours.size(), 1.0F);
+absl::Status WriteGraphFile(const std::string& path, const GraphView& graph) {
+  const std::vector<float> weights(graph.edges.neighbours.size(), 1.0F);
   const std::array<int64_t, 2> adjacency_shape = {graph.sizes.node_count, graph.sizes.node_count};
   const std::array<int64_t, 2> feature_shape = {graph.sizes.node_count, graph.sizes.feature_count};
   const std::array<int64_t, 1> class_count = {graph.sizes.class_count};
@@ -463,8 +453,8 @@ absl::Status WriteGraphFile(const std::string& path, const Graph& graph) {
     return NpyView{{static_cast<int64_t>(entries.size())}, std::span(entries)};
   };
   return WriteNpzFile(path, {{"adj_data", vector_view(weights)},
-                             {"adj_indices", vector_view(graph.neighbours)},
-                             {"adj_indptr", vector_view(graph.edge_offsets)},
+                             {"adj_indices", vector_view(graph.edges.neighbours)},
+                             {"adj_indptr", vector_view(graph.edges.offsets)},
                              {"adj_shape", vector_view(adjacency_shape)},
                              {"attr_data", vector_view(graph.features.values)},
                              {"attr_indices", vector_view(graph.features.columns)},

@@ -1,5 +1,11 @@
 // Graph files in the gnn-benchmark npz layout: adj_{data,indices,indptr,shape}, attr_{data,indices,indptr,shape},
 // labels, and optionally num_classes. The spelling adj_matrix.data (and so on) is read too.
+//
+// Reading takes at most 1.5 times the memory of the graph, so that a machine can read whatever it can hold: arrays come
+// in chunks and go straight to their places, edge weights are looked at and forgotten, edges are made canonical in
+// place (core/graph/canonical_edges.h), and a dense feature matrix is read twice, first to count what is not zero, so
+// that nothing has to grow. Repeated edges, self loops and stored zeros of the file count as part of the graph: they
+// are held until they are dropped. Time O(nodes + entries * log(longest row)).
 #ifndef DPAR_CORE_GRAPH_GRAPH_FILE_H_
 #define DPAR_CORE_GRAPH_GRAPH_FILE_H_
 
@@ -55,7 +61,7 @@ struct DeclaredSizes {
 absl::StatusOr<DeclaredSizes> ReadGraphSizes(const std::string& path, const GraphLimits& limits);
 
 // Writes a canonical graph; ReadGraphFile gives it back exactly.
-absl::Status WriteGraphFile(const std::string& path, const Graph& graph);
+absl::Status WriteGraphFile(const std::string& path, const GraphView& graph);
 
 }  // namespace dpar
 

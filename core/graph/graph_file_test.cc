@@ -60,7 +60,7 @@ absl::StatusOr<ImportedGraph> ImportWith(const Arrays& changes) {
 std::string Refusal(const Arrays& changes) { return Summary(ImportWith(changes).status()); }
 
 std::string Refused(const std::string& array) { return "INVALID_ARGUMENT INVALID_GRAPH array=" + array; }
-std::string RefusedAt(const std::string& array, int position) {
+std::string RefusedAt(const std::string& array, size_t position) {
   return Refused(array) + " position=" + std::to_string(position);
 }
 
@@ -329,6 +329,59 @@ TEST(ReadGraphFileTest, AppliesEveryLimitBeforeReadingEntries) {
   EXPECT_EQ(import([](GraphLimits& limits) { limits.max_feature_entries = 3; }),
             exceeded + "max_feature_entries maximum=3");
   EXPECT_EQ(import([](GraphLimits& limits) { limits = GraphLimits{4, 3, 2, 4, 4, limits.npz}; }), "OK");
+}
+
+// A path of 200'000 nodes, which is more than one chunk of every array.
+Arrays LongPath() {
+  constexpr int32_t kNodes = 200'000;
+  Ints indices;
+  Longs indptr = {0};
+  Longs one_each = {0};
+  for (int32_t node = 0; node < kNodes; ++node) {
+    if (node + 1 < kNodes) {
+      indices.push_back(node + 1);
+    }
+    indptr.push_back(static_cast<int64_t>(indices.size()));
+    one_each.push_back(node + 1);
+  }
+  return {{"adj_data", VectorArray(Doubles(indices.size(), 3.5))},
+          {"adj_indices", VectorArray(Longs(indices.begin(), indices.end()))},
+          {"adj_indptr", VectorArray(indptr)},
+          {"adj_shape", VectorArray(Longs{kNodes, kNodes})},
+          {"attr_data", VectorArray(Doubles(kNodes, 0.5))},
+          {"attr_indices", VectorArray(Longs(kNodes, 1))},
+          {"attr_indptr", VectorArray(one_each)},
+          {"attr_shape", VectorArray(Longs{kNodes, 2})},
+          {"labels", VectorArray(Longs(kNodes, 1))}};
+}
+
+TEST(ReadGraphFileTest, ReadsArraysOfManyChunks) {
+  const auto imported = Import(LongPath());
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  const Graph& graph = imported->graph;
+  EXPECT_EQ(graph.sizes, (PublicSizes{200'000, 2, 2}));
+  EXPECT_EQ(graph.edge_count(), 199'999);
+  EXPECT_EQ(imported->report.edges_symmetrised, 199'999);
+  EXPECT_THAT(graph.edges().neighbours_of(150'000), ElementsAre(149'999, 150'001));
+  EXPECT_EQ(graph.features.columns, Ints(200'000, 1));
+  EXPECT_EQ(graph.features.values, Floats(200'000, 0.5F));
+}
+
+TEST(ReadGraphFileTest, CountsPositionsAcrossChunks) {
+  constexpr size_t kPosition = 180'000;
+  const auto refusal = [](const std::string& name, auto entries, auto bad) {
+    entries[kPosition] = bad;
+    Arrays arrays = LongPath();
+    arrays[name] = VectorArray(std::move(entries));
+    return Summary(Import(arrays).status());
+  };
+  EXPECT_EQ(refusal("adj_indices", Longs(199'999, 5), 200'000), RefusedAt("adj_indices", kPosition));
+  EXPECT_EQ(refusal("adj_data", Doubles(199'999, 1), 2), RefusedAt("adj_data", kPosition));
+  EXPECT_EQ(refusal("adj_data", Longs(199'999, int64_t{1} << 60), (int64_t{1} << 60) + 1),
+            RefusedAt("adj_data", kPosition));
+  EXPECT_EQ(refusal("attr_indices", Ints(200'000, 1), -1), RefusedAt("attr_indices", kPosition));
+  EXPECT_EQ(refusal("attr_data", Doubles(200'000, 1), 1e39), RefusedAt("attr_data", kPosition));
+  EXPECT_EQ(refusal("labels", Longs(200'000, 1), -2), RefusedAt("labels", kPosition));
 }
 
 TEST(ReadGraphFileTest, KeepsValuesOfTheFileOutOfMessages) {

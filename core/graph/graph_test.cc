@@ -26,12 +26,12 @@ Graph Path() {
 
 TEST(GraphTest, GivesRows) {
   const Graph graph = Path();
-  EXPECT_THAT(graph.neighbours_of(1), ElementsAre(0, 2));
-  EXPECT_THAT(graph.features.row_columns(2), ElementsAre(1, 4));
-  EXPECT_THAT(graph.features.row_values(2), ElementsAre(2, 3));
-  EXPECT_THAT(graph.features.row_columns(1), IsEmpty());
+  EXPECT_THAT(graph.edges().neighbours_of(1), ElementsAre(0, 2));
+  EXPECT_THAT(GraphView(graph).features.row_columns(2), ElementsAre(1, 4));
+  EXPECT_THAT(GraphView(graph).features.row_values(2), ElementsAre(2, 3));
+  EXPECT_THAT(GraphView(graph).features.row_columns(1), IsEmpty());
   EXPECT_EQ(graph.edge_count(), 3);
-  EXPECT_EQ(graph.features.row_count(), 4);
+  EXPECT_EQ(GraphView(graph).features.row_count(), 4);
 }
 
 TEST(InducedSubgraphTest, RenumbersInTheGivenOrderAndDropsEdgesToOthers) {
@@ -49,8 +49,8 @@ TEST(InducedSubgraphTest, RenumbersInTheGivenOrderAndDropsEdgesToOthers) {
 TEST(InducedSubgraphTest, SortsNeighboursWhoseOrderIsReversed) {
   const std::vector<int32_t> nodes = {3, 2, 1, 0};
   const Graph subgraph = InducedSubgraph(Path(), nodes);
-  EXPECT_THAT(subgraph.neighbours_of(1), ElementsAre(0, 2));
-  EXPECT_THAT(subgraph.neighbours_of(2), ElementsAre(1, 3));
+  EXPECT_THAT(subgraph.edges().neighbours_of(1), ElementsAre(0, 2));
+  EXPECT_THAT(subgraph.edges().neighbours_of(2), ElementsAre(1, 3));
 }
 
 TEST(InducedSubgraphTest, GivesTheGraphItselfForAllNodes) {

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <type_traits>
 #include <utility>
 
@@ -125,21 +126,37 @@ absl::Status ReadExactly(zip_file_t* entry, absl::string_view array, void* out, 
   return absl::OkStatus();
 }
 
-// Reads `Stored` entries a chunk at a time and widens them.
+// Widens entries that stand at `position` of the array.
 template <typename Stored, typename Target>
-absl::Status ReadWidened(zip_file_t* entry, absl::string_view array, std::vector<Target>& out) {
-  std::vector<Stored> chunk(std::min(out.size(), kChunkBytes / sizeof(Stored)));
-  for (size_t done = 0; done < out.size();) {
-    const size_t count = std::min(chunk.size(), out.size() - done);
-    DPAR_RETURN_IF_ERROR(ReadExactly(entry, array, chunk.data(), count * sizeof(Stored)));
-    for (size_t i = 0; i < count; ++i) {
-      if (!std::in_range<Target>(chunk[i])) {
-        return GraphErrorAt(array, static_cast<int64_t>(done + i), "does not fit a 64-bit signed integer");
-      }
-      out[done + i] = static_cast<Target>(chunk[i]);
+absl::Status Widen(absl::string_view array, int64_t position, std::span<const Stored> stored, std::span<Target> out) {
+  for (size_t i = 0; i < stored.size(); ++i) {
+    if (!std::in_range<Target>(stored[i])) {
+      return GraphErrorAt(array, position + static_cast<int64_t>(i), "does not fit a 64-bit signed integer");
     }
-    done += count;
+    out[i] = static_cast<Target>(stored[i]);
   }
+  return absl::OkStatus();
+}
+
+// Reads `Stored` entries a chunk at a time and visits them as `Target`.
+template <typename Stored, typename Target>
+absl::Status VisitNumbers(zip_file_t* entry, absl::string_view array, int64_t count, const NpyVisitor& visit) {
+  constexpr bool kWidens = !std::is_same_v<Stored, Target>;
+  std::vector<Stored> stored(std::min(static_cast<size_t>(count), kChunkBytes / sizeof(Target)));
+  std::vector<Target> widened(kWidens ? stored.size() : 0);
+  int64_t done = 0;
+  do {
+    const auto entries = static_cast<size_t>(std::min(static_cast<int64_t>(stored.size()), count - done));
+    DPAR_RETURN_IF_ERROR(ReadExactly(entry, array, stored.data(), entries * sizeof(Stored)));
+    const std::span<const Stored> chunk = std::span(stored).first(entries);
+    if constexpr (kWidens) {
+      DPAR_RETURN_IF_ERROR(Widen<Stored>(array, done, chunk, std::span(widened)));
+      DPAR_RETURN_IF_ERROR(visit(done, std::span<const Target>(widened).first(entries)));
+    } else {
+      DPAR_RETURN_IF_ERROR(visit(done, chunk));
+    }
+    done += static_cast<int64_t>(entries);
+  } while (done < count);
   return absl::OkStatus();
 }
 
@@ -182,60 +199,69 @@ absl::StatusOr<std::string> ReadText(zip_file_t* entry, absl::string_view array,
   return text;
 }
 
-template <typename Stored, typename Target>
-absl::Status ReadInto(zip_file_t* entry, absl::string_view name, int64_t count, NpyArray& array) {
-  auto& target = array.data.emplace<std::vector<Target>>(static_cast<size_t>(count));
-  if constexpr (std::is_same_v<Stored, Target>) {
-    return ReadExactly(entry, name, target.data(), target.size() * sizeof(Target));
-  } else {
-    return ReadWidened<Stored, Target>(entry, name, target);
-  }
-}
-
-absl::Status ReadEntries(zip_file_t* entry, absl::string_view name, const NpyHeader& header, NpyArray& array) {
+absl::Status VisitEntries(zip_file_t* entry, absl::string_view name, const NpyHeader& header, const NpyVisitor& visit) {
   const int64_t count = header.count;
   switch (header.kind) {
     case NpyKind::kUtf32Text:
     case NpyKind::kByteText: {
-      DPAR_ASSIGN_OR_RETURN(array.data, ReadText(entry, name, header));
-      return absl::OkStatus();
+      DPAR_ASSIGN_OR_RETURN(const std::string text, ReadText(entry, name, header));
+      return visit(0, absl::string_view(text));
     }
     case NpyKind::kFloat:
-      return header.item_bytes == 4 ? ReadInto<float, float>(entry, name, count, array)
-                                    : ReadInto<double, double>(entry, name, count, array);
+      return header.item_bytes == 4 ? VisitNumbers<float, float>(entry, name, count, visit)
+                                    : VisitNumbers<double, double>(entry, name, count, visit);
     case NpyKind::kBool:
-      return ReadInto<uint8_t, int32_t>(entry, name, count, array);
+      return VisitNumbers<uint8_t, int32_t>(entry, name, count, visit);
     case NpyKind::kSigned:
       switch (header.item_bytes) {
         case 1:
-          return ReadInto<int8_t, int32_t>(entry, name, count, array);
+          return VisitNumbers<int8_t, int32_t>(entry, name, count, visit);
         case 2:
-          return ReadInto<int16_t, int32_t>(entry, name, count, array);
+          return VisitNumbers<int16_t, int32_t>(entry, name, count, visit);
         case 4:
-          return ReadInto<int32_t, int32_t>(entry, name, count, array);
+          return VisitNumbers<int32_t, int32_t>(entry, name, count, visit);
         default:
-          return ReadInto<int64_t, int64_t>(entry, name, count, array);
+          return VisitNumbers<int64_t, int64_t>(entry, name, count, visit);
       }
     case NpyKind::kUnsigned:
       break;
   }
   switch (header.item_bytes) {
     case 1:
-      return ReadInto<uint8_t, int32_t>(entry, name, count, array);
+      return VisitNumbers<uint8_t, int32_t>(entry, name, count, visit);
     case 2:
-      return ReadInto<uint16_t, int32_t>(entry, name, count, array);
+      return VisitNumbers<uint16_t, int32_t>(entry, name, count, visit);
     case 4:
-      return ReadInto<uint32_t, int64_t>(entry, name, count, array);
+      return VisitNumbers<uint32_t, int64_t>(entry, name, count, visit);
     default:
-      return ReadInto<uint64_t, int64_t>(entry, name, count, array);
+      return VisitNumbers<uint64_t, int64_t>(entry, name, count, visit);
   }
 }
 
-// Bytes of the array in memory, where narrow numbers are widened. Does not overflow once the stored bytes passed.
+// Bytes of the array in memory when all of it is kept, where narrow numbers are widened. Does not overflow once the
+// stored bytes passed.
 int64_t BytesInMemory(const NpyHeader& header) {
   const int64_t wide = header.kind == NpyKind::kUnsigned && header.item_bytes == 4 ? 8 : 4;
   return header.count * std::max(header.item_bytes, wide);
 }
+
+// Appends a chunk to an array of `count` entries.
+template <typename Entry>
+void Append(std::span<const Entry> chunk, int64_t count, NpyArray& array) {
+  if (!std::holds_alternative<std::vector<Entry>>(array.data)) {
+    array.data.emplace<std::vector<Entry>>();
+  }
+  auto& entries = std::get<std::vector<Entry>>(array.data);
+  entries.reserve(static_cast<size_t>(count));
+  entries.insert(entries.end(), chunk.begin(), chunk.end());
+}
+void Append(absl::string_view text, int64_t /*count*/, NpyArray& array) { array.data = std::string(text); }
+
+// An array that was opened, with the cursor at its first entry.
+struct OpenedArray {
+  Entry entry;
+  NpyHeader header;
+};
 
 }  // namespace
 
@@ -245,10 +271,14 @@ struct NpzFile::State {
   int64_t bytes_read = 0;
   Archive archive;
   std::map<std::string, zip_uint64_t> entries;
+  std::map<std::string, std::vector<int64_t>> shapes;  // of the arrays opened so far
+  std::set<std::string> charged;                       // the arrays that bytes_read counts
 
-  // Opens the entry, reads its header and leaves the cursor at the first array entry.
-  absl::StatusOr<std::pair<Entry, NpyHeader>> OpenArray(const std::string& name);
+  absl::StatusOr<OpenedArray> OpenArray(const std::string& name);
   absl::StatusOr<zip_stat_t> CheckEntry(const std::string& name, zip_uint64_t index) const;
+  // Holds the array against the limits.
+  absl::Status Charge(const std::string& name, const NpyHeader& header);
+  absl::Status Visit(const std::string& name, const OpenedArray& array, const NpyVisitor& visit);
 };
 
 absl::StatusOr<zip_stat_t> NpzFile::State::CheckEntry(const std::string& name, zip_uint64_t index) const {
@@ -272,7 +302,7 @@ absl::StatusOr<zip_stat_t> NpzFile::State::CheckEntry(const std::string& name, z
   return facts;
 }
 
-absl::StatusOr<std::pair<Entry, NpyHeader>> NpzFile::State::OpenArray(const std::string& name) {
+absl::StatusOr<OpenedArray> NpzFile::State::OpenArray(const std::string& name) {
   const auto found = entries.find(name);
   if (found == entries.end()) {
     return GraphError(name, "is missing");
@@ -303,7 +333,38 @@ absl::StatusOr<std::pair<Entry, NpyHeader>> NpzFile::State::OpenArray(const std:
   if (facts.size < before_payload || facts.size - before_payload != payload) {
     return GraphError(name, "has a shape that disagrees with its size in the zip directory");
   }
-  return std::pair(std::move(entry), std::move(header));
+  if (shapes.emplace(name, header.shape).first->second != header.shape) {
+    return GraphError(name, "changed while the file was read");
+  }
+  return OpenedArray{std::move(entry), std::move(header)};
+}
+
+absl::Status NpzFile::State::Charge(const std::string& name, const NpyHeader& header) {
+  const bool is_text = header.kind == NpyKind::kUtf32Text || header.kind == NpyKind::kByteText;
+  const int64_t maximum = is_text ? std::min(kMaxTextBytes, limits.max_array_bytes) : limits.max_array_bytes;
+  if (header.count * header.item_bytes > maximum || BytesInMemory(header) > maximum) {
+    return GraphError(name, absl::StrCat("is larger than ", maximum, " bytes when decompressed"));
+  }
+  const int64_t bytes = BytesInMemory(header);
+  if (charged.contains(name)) {
+    return absl::OkStatus();
+  }
+  if (bytes > limits.max_total_bytes - bytes_read) {
+    return GraphError(name, absl::StrCat("takes the file over ", limits.max_total_bytes, " bytes when decompressed"));
+  }
+  charged.insert(name);
+  bytes_read += bytes;
+  return absl::OkStatus();
+}
+
+absl::Status NpzFile::State::Visit(const std::string& name, const OpenedArray& array, const NpyVisitor& visit) {
+  DPAR_RETURN_IF_ERROR(VisitEntries(array.entry.get(), name, array.header, visit));
+  // libzip compares length and checksum with the directory when it reaches the end, so the end must be asked for.
+  char beyond = 0;
+  if (zip_fread(array.entry.get(), &beyond, 1) != 0) {
+    return GraphError(name, "is damaged: its bytes disagree with the zip directory");
+  }
+  return absl::OkStatus();
 }
 
 NpzFile::NpzFile(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -335,34 +396,28 @@ absl::StatusOr<NpzFile> NpzFile::Open(const std::string& path, const NpzLimits& 
 bool NpzFile::Contains(absl::string_view name) const { return state_->entries.count(std::string(name)) > 0; }
 
 absl::StatusOr<std::vector<int64_t>> NpzFile::ReadShape(absl::string_view name) {
-  DPAR_ASSIGN_OR_RETURN(const auto opened, state_->OpenArray(std::string(name)));
-  return opened.second.shape;
+  DPAR_ASSIGN_OR_RETURN(const OpenedArray opened, state_->OpenArray(std::string(name)));
+  return opened.header.shape;
 }
 
 absl::StatusOr<NpyArray> NpzFile::ReadArray(absl::string_view name) {
-  DPAR_ASSIGN_OR_RETURN(const auto opened, state_->OpenArray(std::string(name)));
-  const auto& [entry, header] = opened;
-  const bool is_text = header.kind == NpyKind::kUtf32Text || header.kind == NpyKind::kByteText;
-  const int64_t maximum =
-      is_text ? std::min(kMaxTextBytes, state_->limits.max_array_bytes) : state_->limits.max_array_bytes;
-  if (header.count * header.item_bytes > maximum || BytesInMemory(header) > maximum) {
-    return GraphError(name, absl::StrCat("is larger than ", maximum, " bytes when decompressed"));
-  }
-  const int64_t bytes = BytesInMemory(header);
-  if (bytes > state_->limits.max_total_bytes - state_->bytes_read) {
-    return GraphError(name,
-                      absl::StrCat("takes the file over ", state_->limits.max_total_bytes, " bytes when decompressed"));
-  }
-  state_->bytes_read += bytes;
+  const std::string key(name);
+  DPAR_ASSIGN_OR_RETURN(const OpenedArray opened, state_->OpenArray(key));
+  DPAR_RETURN_IF_ERROR(state_->Charge(key, opened.header));
   NpyArray array;
-  array.shape = header.shape;
-  DPAR_RETURN_IF_ERROR(ReadEntries(entry.get(), name, header, array));
-  // libzip compares length and checksum with the directory when it reaches the end, so the end must be asked for.
-  char beyond = 0;
-  if (zip_fread(entry.get(), &beyond, 1) != 0) {
-    return GraphError(name, "is damaged: its bytes disagree with the zip directory");
-  }
+  array.shape = opened.header.shape;
+  DPAR_RETURN_IF_ERROR(state_->Visit(key, opened, [&](int64_t /*position*/, const NpyChunk& chunk) {
+    std::visit([&](const auto& entries) { Append(entries, opened.header.count, array); }, chunk);
+    return absl::OkStatus();
+  }));
   return array;
+}
+
+absl::Status NpzFile::ReadChunks(absl::string_view name, const NpyVisitor& visit) {
+  const std::string key(name);
+  DPAR_ASSIGN_OR_RETURN(const OpenedArray opened, state_->OpenArray(key));
+  DPAR_RETURN_IF_ERROR(state_->Charge(key, opened.header));
+  return state_->Visit(key, opened, visit);
 }
 
 }  // namespace dpar

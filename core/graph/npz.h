@@ -1,9 +1,11 @@
 // numpy's npz container, as far as numbers go: a zip of little-endian arrays. Object arrays are refused, never
-// unpickled, and nothing is allocated before the sizes in the file were checked against the limits.
+// unpickled, and nothing is allocated before the sizes in the file were checked against the limits. Arrays are read in
+// chunks of a quarter of a mebibyte, so that a reader of large graphs holds its result and little else.
 #ifndef DPAR_CORE_GRAPH_NPZ_H_
 #define DPAR_CORE_GRAPH_NPZ_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
@@ -32,15 +34,20 @@ struct NpyView {
       data;
 };
 
+// Consecutive entries of one array, in the types of NpyArray.
+using NpyChunk = decltype(NpyView::data);
+// `position` counts the entries before the chunk, which is gone when the visit returns.
+using NpyVisitor = std::function<absl::Status(int64_t position, const NpyChunk& chunk)>;
+
 struct NpzLimits {
   int64_t max_arrays = 64;
   int64_t max_array_bytes = int64_t{4} << 30;  // after decompression
-  int64_t max_total_bytes = int64_t{8} << 30;  // after decompression, all arrays that are read
+  int64_t max_total_bytes = int64_t{8} << 30;  // after decompression, all arrays that are read together
 };
 
-// An npz file open for reading. Only arrays that are asked for are read, so one array is in memory at a time unless
-// the caller keeps more, and object arrays that nobody asks for do no harm. Errors are INVALID_ARGUMENT /
-// INVALID_GRAPH and name the array; a file that cannot be opened is NOT_FOUND.
+// An npz file open for reading. Only arrays that are asked for are read, so object arrays that nobody asks for do no
+// harm. Errors are INVALID_ARGUMENT / INVALID_GRAPH and name the array; a file that cannot be opened is NOT_FOUND. An
+// array whose shape changes between two calls is refused, so a caller may rely on the shape that it saw first.
 class NpzFile {
  public:
   static absl::StatusOr<NpzFile> Open(const std::string& path, const NpzLimits& limits);
@@ -54,7 +61,13 @@ class NpzFile {
   // The shape alone, from the array's header.
   absl::StatusOr<std::vector<int64_t>> ReadShape(absl::string_view name);
 
+  // The whole array.
   absl::StatusOr<NpyArray> ReadArray(absl::string_view name);
+
+  // Visits the entries in order, a chunk at a time; an array without entries is one empty chunk, text is one chunk.
+  // Ends with the visitor's first error. What was visited can be relied on once the call returned OK: the checksum is
+  // compared at the end. An array may be read again, and counts against the limits once.
+  absl::Status ReadChunks(absl::string_view name, const NpyVisitor& visit);
 
  private:
   struct State;

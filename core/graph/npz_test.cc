@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
+#include <numeric>
 
 #include "core/graph/testing/npz_fixture.h"
 #include "gmock/gmock.h"
@@ -93,6 +94,86 @@ TEST(NpzFileTest, ReadsEverySupportedType) {
   EXPECT_THAT(Entries<int32_t>(ReadOne(RawNpyOf("|b1", "(2,)", BytesOf<uint8_t>({0, 1})))), ElementsAre(0, 1));
   EXPECT_THAT(Entries<float>(ReadOne(RawNpyOf("<f4", "(1,)", BytesOf<float>({2.5F})))), ElementsAre(2.5F));
   EXPECT_THAT(Entries<double>(ReadOne(RawNpyOf("<f8", "(1,)", BytesOf<double>({2.5})))), ElementsAre(2.5));
+}
+
+TEST(NpzFileTest, ReadsTheSameInChunksAsAtOnce) {
+  std::vector<int64_t> wide(200'001);
+  std::iota(wide.begin(), wide.end(), -7);
+  std::vector<uint16_t> narrow(200'001);
+  std::iota(narrow.begin(), narrow.end(), uint16_t{0});
+  const std::string path = TestPath("chunks.npz");
+  WriteRawZip(path, {{"wide.npy", RawNpyOf("<i8", "(200001,)", BytesOf(wide))},
+                     {"narrow.npy", RawNpyOf("<u2", "(200001,)", BytesOf(narrow))}});
+  auto file = NpzFile::Open(path, {});
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::vector<int64_t> seen;
+  int chunks = 0;
+  const auto keep = [&](int64_t position, const NpyChunk& chunk) {
+    EXPECT_EQ(position, static_cast<int64_t>(seen.size()));
+    ++chunks;
+    if (const auto* entries = std::get_if<std::span<const int64_t>>(&chunk)) {
+      seen.insert(seen.end(), entries->begin(), entries->end());
+    } else {
+      const auto& widened = std::get<std::span<const int32_t>>(chunk);
+      seen.insert(seen.end(), widened.begin(), widened.end());
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_TRUE(file->ReadChunks("wide", keep).ok());
+  EXPECT_EQ(seen, wide);
+  EXPECT_GT(chunks, 1);
+  EXPECT_EQ(Entries<int64_t>(file->ReadArray("wide")), wide);
+  seen.clear();
+  ASSERT_TRUE(file->ReadChunks("narrow", keep).ok());
+  EXPECT_EQ(seen, std::vector<int64_t>(narrow.begin(), narrow.end()));
+}
+
+TEST(NpzFileTest, ShowsAnEmptyArrayAndTextAsOneChunk) {
+  const std::string path = TestPath("small.npz");
+  ASSERT_TRUE(
+      WriteArrays(path, {{"empty", VectorArray(std::vector<float>{})}, {"text", NpyArray{{}, std::string("a")}}}).ok());
+  auto file = NpzFile::Open(path, {});
+  ASSERT_TRUE(file.ok()) << file.status();
+  int visits = 0;
+  EXPECT_TRUE(file->ReadChunks("empty",
+                               [&](int64_t position, const NpyChunk& chunk) {
+                                 ++visits;
+                                 EXPECT_EQ(position, 0);
+                                 EXPECT_TRUE(std::get<std::span<const float>>(chunk).empty());
+                                 return absl::OkStatus();
+                               })
+                  .ok());
+  EXPECT_TRUE(file->ReadChunks("text",
+                               [&](int64_t /*position*/, const NpyChunk& chunk) {
+                                 ++visits;
+                                 EXPECT_EQ(std::get<absl::string_view>(chunk), "a");
+                                 return absl::OkStatus();
+                               })
+                  .ok());
+  EXPECT_EQ(visits, 2);
+}
+
+TEST(NpzFileTest, StopsAtTheVisitorsFirstError) {
+  const std::string path = TestPath("stop.npz");
+  ASSERT_TRUE(WriteArrays(path, {{"x", VectorArray(std::vector<double>(200'000, 1.0))}}).ok());
+  auto file = NpzFile::Open(path, {});
+  ASSERT_TRUE(file.ok()) << file.status();
+  int visits = 0;
+  const absl::Status status = file->ReadChunks("x", [&](int64_t /*position*/, const NpyChunk& /*chunk*/) {
+    ++visits;
+    return absl::AbortedError("enough");
+  });
+  EXPECT_EQ(status, absl::AbortedError("enough"));
+  EXPECT_EQ(visits, 1);
+}
+
+TEST(NpzFileTest, CountsAnArrayThatIsReadTwiceOnce) {
+  const std::string path = TestPath("again.npz");
+  WriteRawZip(path, {{"x.npy", RawNpyOf("<i4", "(1000,)", std::string(4000, '\0'))}});
+  auto file = NpzFile::Open(path, NpzLimits{.max_total_bytes = 4000});
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_TRUE(file->ReadArray("x").ok());
+  EXPECT_TRUE(file->ReadArray("x").ok());
 }
 
 TEST(NpzFileTest, ReadsTextOfBothKindsAsUtf8) {
@@ -276,6 +357,10 @@ TEST(NpzFileTest, RefusesAnObjectArrayOnlyWhenItIsAskedFor) {
 TEST(NpzFileTest, NamesThePositionOfAnIntegerThatDoesNotFit) {
   const auto array = ReadOne(RawNpyOf("<u8", "(2,)", BytesOf<uint64_t>({1, std::numeric_limits<uint64_t>::max()})));
   EXPECT_EQ(Summary(array.status()), std::string(kBadArray) + " position=1");
+  std::vector<uint64_t> many(100'000, 1);
+  many[99'999] = std::numeric_limits<uint64_t>::max();
+  EXPECT_EQ(Summary(ReadOne(RawNpyOf("<u8", "(100000,)", BytesOf(many))).status()),
+            std::string(kBadArray) + " position=99999");
 }
 
 TEST(NpzFileTest, RefusesTextThatIsNotUnicode) {

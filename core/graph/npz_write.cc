@@ -1,88 +1,22 @@
-#include <fcntl.h>
-#include <unistd.h>
 #include <zip.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
 #include <list>
 #include <type_traits>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "core/error.h"
 #include "core/graph/npy.h"
 #include "core/graph/npz.h"
+#include "core/graph/temporary_file.h"
 #include "core/status_macros.h"
 
 namespace dpar {
 namespace {
 
-constexpr int kTemporaryNames = 100;
 constexpr zip_uint32_t kCompressionLevel = 6;
 // 1980-01-01 00:00, the first moment a zip can name: the file's bytes must not depend on when it was written.
 constexpr zip_uint16_t kDosTime = 0;
 constexpr zip_uint16_t kDosDate = (1 << 5) | 1;
-
-absl::Status WriteError(const std::string& path, absl::string_view why) {
-  return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, absl::StrCat("cannot write ", path, ": ", why));
-}
-
-// Removes the file unless it was renamed away.
-class TemporaryFile {
- public:
-  static absl::StatusOr<TemporaryFile> Create(const std::string& path) {
-    for (int attempt = 0; attempt < kTemporaryNames; ++attempt) {
-      std::string name = absl::StrCat(path, ".", getpid(), ".", attempt, ".tmp");
-      const int descriptor = open(name.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-      if (descriptor >= 0) {
-        close(descriptor);
-        return TemporaryFile(std::move(name));
-      }
-      if (errno != EEXIST) {
-        break;
-      }
-    }
-    return WriteError(path, std::strerror(errno));
-  }
-  TemporaryFile(TemporaryFile&& other) noexcept : name_(std::exchange(other.name_, std::string())) {}
-  TemporaryFile& operator=(TemporaryFile&& other) = delete;
-  ~TemporaryFile() {
-    if (!name_.empty()) {
-      unlink(name_.c_str());
-    }
-  }
-
-  [[nodiscard]] const std::string& name() const { return name_; }
-
-  // Syncs, renames and syncs the directory, so that after a crash the path holds the old file or the new one.
-  absl::Status MoveTo(const std::string& path) {
-    DPAR_RETURN_IF_ERROR(Sync(name_, O_RDONLY, path));
-    if (rename(name_.c_str(), path.c_str()) != 0) {
-      return WriteError(path, std::strerror(errno));
-    }
-    name_.clear();
-    const std::filesystem::path directory = std::filesystem::path(path).parent_path();
-    return Sync(directory.empty() ? "." : directory.string(), O_RDONLY | O_DIRECTORY, path);
-  }
-
- private:
-  explicit TemporaryFile(std::string name) : name_(std::move(name)) {}
-
-  static absl::Status Sync(const std::string& name, int flags, const std::string& path) {
-    const int descriptor = open(name.c_str(), flags | O_CLOEXEC);
-    if (descriptor < 0) {
-      return WriteError(path, std::strerror(errno));
-    }
-    const int result = fsync(descriptor);
-    const int cause = errno;
-    close(descriptor);
-    return result == 0 ? absl::OkStatus() : WriteError(path, std::strerror(cause));
-  }
-
-  std::string name_;
-};
 
 struct Descr {
   std::string operator()(std::span<const int64_t> /*entries*/) const { return "<i8"; }

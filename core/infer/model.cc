@@ -72,7 +72,7 @@ absl::StatusOr<LinearModel> ReadArrays(NpzFile& file) {
 
 }  // namespace
 
-TransformedRows TransformRows(const SparseRows& features) {
+TransformedRows TransformRows(const SparseRowsView& features) {
   TransformedRows result;
   result.offsets.reserve(features.offsets.size());
   result.offsets.push_back(0);

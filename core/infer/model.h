@@ -32,7 +32,7 @@ struct TransformedRows {
   std::vector<int32_t> columns;
   std::vector<double> values;
 };
-TransformedRows TransformRows(const SparseRows& features);
+TransformedRows TransformRows(const SparseRowsView& features);
 
 // Writes an npz with `weights` (float32, (d+1) x c) and `header` (the metadata), atomically and deterministically.
 absl::Status WriteModelFile(const std::string& path, const LinearModel& model);

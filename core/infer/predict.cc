@@ -5,11 +5,11 @@
 #include <cmath>
 #include <functional>
 #include <limits>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/infer/transform_row.h"
+#include "core/parallel.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 
@@ -28,16 +28,13 @@ constexpr float kLogitBound = 1e25F;
 // Calls body(first, last) for blocks that cover 0..rows-1. Every row is computed by one thread in a fixed order, so the
 // result does not depend on the number of threads.
 void ForRowBlocks(int64_t rows, int64_t work, const std::function<void(int64_t, int64_t)>& body) {
-  const int64_t cores = std::max<int64_t>(1, std::thread::hardware_concurrency());
-  const int64_t blocks = std::clamp<int64_t>(work / kWorkPerThread, 1, std::min(cores, std::max<int64_t>(rows, 1)));
-  std::vector<std::jthread> threads;
-  for (int64_t block = 1; block < blocks; ++block) {
-    threads.emplace_back([&body, rows, block, blocks] { body(rows * block / blocks, rows * (block + 1) / blocks); });
-  }
-  body(0, rows / blocks);
+  const int64_t most = std::min<int64_t>(HardwareThreads(), std::max<int64_t>(rows, 1));
+  const int64_t blocks = std::clamp<int64_t>(work / kWorkPerThread, 1, most);
+  ParallelFor(blocks, static_cast<int>(blocks),
+              [&](int /*worker*/, int64_t block) { body(rows * block / blocks, rows * (block + 1) / blocks); });
 }
 
-Matrix Logits(const LinearModel& model, const SparseRows& features) {
+Matrix Logits(const LinearModel& model, const SparseRowsView& features) {
   const ConstMatrixMap weights(model.weights.data(), model.feature_count + 1, model.class_count);
   Matrix logits(features.row_count(), model.class_count);
   const int64_t work = (static_cast<int64_t>(features.columns.size()) + features.row_count()) * model.class_count;
@@ -54,14 +51,14 @@ Matrix Logits(const LinearModel& model, const SparseRows& features) {
   return logits;
 }
 
-Matrix Propagate(const Graph& graph, const Matrix& logits, float alpha, int64_t iterations) {
+Matrix Propagate(const GraphView& graph, const Matrix& logits, float alpha, int64_t iterations) {
   Matrix current = logits;
   Matrix next(logits.rows(), logits.cols());
-  const int64_t work = (static_cast<int64_t>(graph.neighbours.size()) + logits.rows()) * logits.cols();
+  const int64_t work = (static_cast<int64_t>(graph.edges.neighbours.size()) + logits.rows()) * logits.cols();
   for (int64_t iteration = 0; iteration < iterations; ++iteration) {
     ForRowBlocks(logits.rows(), work, [&](int64_t first, int64_t last) {
       for (int64_t row = first; row < last; ++row) {
-        const auto neighbours = graph.neighbours_of(row);
+        const auto neighbours = graph.edges.neighbours_of(row);
         if (neighbours.empty()) {
           next.row(row) = logits.row(row);
           continue;
@@ -89,7 +86,7 @@ Prediction PredictRow(const float* logits, int64_t class_count) {
   return {static_cast<int32_t>(best - logits), static_cast<float>(1 / total)};
 }
 
-absl::Status Validate(const LinearModel& model, const Graph& graph, const PredictOptions& options) {
+absl::Status Validate(const LinearModel& model, const GraphView& graph, const PredictOptions& options) {
   if (!(options.alpha > 0 && options.alpha <= 1)) {
     return InvalidField("alpha", absl::StrCat("alpha must be above 0 and at most 1, got ", options.alpha));
   }
@@ -109,7 +106,7 @@ absl::Status Validate(const LinearModel& model, const Graph& graph, const Predic
 
 }  // namespace
 
-absl::StatusOr<std::vector<Prediction>> Predict(const LinearModel& model, const Graph& graph,
+absl::StatusOr<std::vector<Prediction>> Predict(const LinearModel& model, const GraphView& graph,
                                                 const PredictOptions& options) {
   DPAR_RETURN_IF_ERROR(Validate(model, graph, options));
   Matrix scores = Logits(model, graph.features);

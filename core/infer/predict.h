@@ -30,7 +30,7 @@ struct Prediction {
 
 // One prediction for each node. INVALID_ARGUMENT when the feature widths differ or an option is out of range
 // (alpha in (0, 1], iterations 0..1000).
-absl::StatusOr<std::vector<Prediction>> Predict(const LinearModel& model, const Graph& graph,
+absl::StatusOr<std::vector<Prediction>> Predict(const LinearModel& model, const GraphView& graph,
                                                 const PredictOptions& options);
 
 // Share of labelled nodes predicted right. INVALID_ARGUMENT when none is labelled.

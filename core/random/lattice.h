@@ -1,9 +1,11 @@
-// Gaussian noise that survives floating point.
+// Noise that survives floating point.
 //
-// Mechanism: the value is rounded to a lattice of step g, the noise z ~ N(0, s^2) is rounded to the same lattice, and
-// the two are added as integers. For x on the lattice, x + round(z) = round(x + z): the release is post-processing of
-// the ideal Gaussian mechanism applied to the rounded value, and the porous low bits of a sampled double never show.
-// Rounding moves each of D coordinates by at most g/2, so it adds at most g sqrt(D) to the l2 sensitivity.
+// Mechanism: the value is rounded to a lattice of step g, the noise z is rounded to the same lattice, and the two are
+// added as integers. For x on the lattice, x + round(z) = round(x + z): the release is post-processing of the ideal
+// Gaussian or Laplace mechanism applied to the rounded value, and the porous low bits of a sampled double never show.
+// Rounding to the nearest moves each of D coordinates by at most g/2, so it adds at most g sqrt(D) to the l2
+// sensitivity. Where values are known not to be negative, truncating them adds nothing: they stay in whatever ball or
+// box they were in.
 #ifndef DPAR_CORE_RANDOM_LATTICE_H_
 #define DPAR_CORE_RANDOM_LATTICE_H_
 
@@ -13,13 +15,20 @@
 
 namespace dpar {
 
-// The lattice's step: the largest power of two that is at most noise_stddev * 2^-lattice_bits. A power of two makes the
-// scaling exact. noise_stddev > 0 and finite.
-double LatticeStep(double noise_stddev, int lattice_bits);
+// The lattice's step: the largest power of two that is at most noise_scale * 2^-lattice_bits. A power of two makes the
+// scaling exact. noise_scale > 0 and finite.
+double LatticeStep(double noise_scale, int lattice_bits);
+
+// The multiple of `step` nearest to the value, and the one next to it on the side of 0. |value| below 2^52 steps.
+double RoundToLattice(double value, double step);
+double TruncateToLattice(double value, double step);
 
 // Replaces every value by its noisy release: a multiple of LatticeStep(noise_stddev, lattice_bits). Total: a value that
 // is not finite counts as 0, and one beyond 2^61 steps as that bound.
 void AddLatticeNoise(RandomSource& random, double noise_stddev, int lattice_bits, std::span<double> values);
+
+// The same with Laplace noise of this scale.
+void AddLatticeLaplace(RandomSource& random, double scale, int lattice_bits, std::span<double> values);
 
 }  // namespace dpar
 

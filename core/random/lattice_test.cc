@@ -4,14 +4,20 @@
 
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <vector>
 
 #include "core/random/testing/fixed_random.h"
+#include "core/random/testing/statistics.h"
 
 namespace dpar {
 namespace {
 
 using ::dpar::testing::FixedRandom;
+using ::dpar::testing::kKolmogorovLimit;
+using ::dpar::testing::KolmogorovStatistic;
+using ::dpar::testing::NormalCdf;
+using ::dpar::testing::ScriptedRandom;
 
 constexpr int kBits = 30;
 
@@ -20,6 +26,57 @@ TEST(LatticeStep, IsAPowerOfTwoAtMostTheScaledDeviation) {
   EXPECT_EQ(LatticeStep(1.999, 30), 0x1p-30);
   EXPECT_EQ(LatticeStep(12.0, 10), 0x1p-7);
   EXPECT_EQ(LatticeStep(0.3, 0), 0.25);
+}
+
+TEST(RoundToLattice, GoesToTheNearestMultiple) {
+  EXPECT_EQ(RoundToLattice(0.7, 0.25), 0.75);
+  EXPECT_EQ(RoundToLattice(-0.7, 0.25), -0.75);
+  EXPECT_EQ(RoundToLattice(0.6, 0.25), 0.5);
+  EXPECT_EQ(RoundToLattice(5, 4), 4);
+  EXPECT_EQ(RoundToLattice(7, 4), 8);
+  EXPECT_EQ(RoundToLattice(0.1, 0.25), 0);
+  EXPECT_EQ(RoundToLattice(0, 0.25), 0);
+}
+
+TEST(RoundToLattice, TiesGoToTheEvenMultiple) {
+  EXPECT_EQ(RoundToLattice(0.125, 0.25), 0);
+  EXPECT_EQ(RoundToLattice(0.375, 0.25), 0.5);
+  EXPECT_EQ(RoundToLattice(-0.375, 0.25), -0.5);
+  EXPECT_EQ(RoundToLattice(-0.625, 0.25), -0.5);
+}
+
+TEST(TruncateToLattice, GoesTowardsZero) {
+  EXPECT_EQ(TruncateToLattice(0.7, 0.25), 0.5);
+  EXPECT_EQ(TruncateToLattice(-0.7, 0.25), -0.5);
+  EXPECT_EQ(TruncateToLattice(0.2499999, 0.25), 0);
+  EXPECT_EQ(TruncateToLattice(-0.2499999, 0.25), 0);
+  EXPECT_EQ(TruncateToLattice(7, 4), 4);
+  EXPECT_EQ(TruncateToLattice(0, 0.25), 0);
+}
+
+TEST(RoundAndTruncateToLattice, KeepMultiplesAndMoveOthersLessThanTheyMay) {
+  FixedRandom random(10);
+  for (const double step : {0x1p-40, 0x1p-3, 1.0, 0x1p9}) {
+    for (int i = 0; i < 10'000; ++i) {
+      const double value = (UniformReal(random) - 0.5) * 0x1p20;
+      const double rounded = RoundToLattice(value, step);
+      const double truncated = TruncateToLattice(value, step);
+      EXPECT_LE(std::abs(rounded - value), step / 2);
+      EXPECT_LE(std::abs(truncated), std::abs(value));
+      EXPECT_LT(std::abs(truncated - value), step);
+      EXPECT_EQ(std::fmod(rounded, step), 0);
+      EXPECT_EQ(std::fmod(truncated, step), 0);
+      EXPECT_EQ(RoundToLattice(rounded, step), rounded);
+      EXPECT_EQ(TruncateToLattice(rounded, step), rounded);
+      EXPECT_EQ(TruncateToLattice(truncated, step), truncated);
+    }
+  }
+}
+
+TEST(RoundAndTruncateToLattice, AreExactUpToTheStatedBound) {
+  EXPECT_EQ(RoundToLattice(0x1p52 - 0.5, 1), 0x1p52);
+  EXPECT_EQ(TruncateToLattice(0x1p52 - 0.5, 1), 0x1p52 - 1);
+  EXPECT_EQ(TruncateToLattice(-0x1p52 + 0.5, 1), -0x1p52 + 1);
 }
 
 TEST(AddLatticeNoise, EveryReleaseIsOnTheLattice) {
@@ -84,6 +141,89 @@ TEST(AddLatticeNoise, NothingInNothingOut) {
   FixedRandom random(6);
   std::vector<double> values;
   AddLatticeNoise(random, 1.0, kBits, values);
+  EXPECT_TRUE(values.empty());
+}
+
+TEST(AddLatticeNoise, IsTheRoundedValuePlusTheRoundedNoise) {
+  // Radius sqrt(2 * 64 log 2) = 9.4192... at an angle of 0; steps of 1/4.
+  ScriptedRandom random({0, 0x0008000000000000U});
+  std::vector<double> values = {0.3};
+  AddLatticeNoise(random, 1.0, 2, values);
+  EXPECT_EQ(values[0], 0.25 + 9.5);
+}
+
+TEST(AddLatticeNoise, IsGaussianAcrossBlocks) {
+  FixedRandom random(11);
+  std::vector<double> values(100'001, -40.0);
+  AddLatticeNoise(random, 7.0, kBits, values);
+  // False-alarm rate 7.5e-6.
+  EXPECT_LT(KolmogorovStatistic(values, [](double x) { return NormalCdf((x + 40) / 7); }), kKolmogorovLimit);
+}
+
+TEST(AddLatticeLaplace, IsTheRoundedValuePlusTheRoundedNoise) {
+  // The magnitude log 2 = 0.693..., once with each sign; steps of 1/4, and scale 1.5 in them.
+  ScriptedRandom random({0x7ffffffffffffffeU, 0x7fffffffffffffffU});
+  std::vector<double> values = {0.3, 0.3};
+  AddLatticeLaplace(random, 1.5, 2, values);
+  EXPECT_EQ(values[0], 0.25 + 1.0);
+  EXPECT_EQ(values[1], 0.25 - 1.0);
+}
+
+TEST(AddLatticeLaplace, EveryReleaseIsOnTheLattice) {
+  FixedRandom random(12);
+  std::vector<double> values(10'000, 1.0 / 3.0);
+  AddLatticeLaplace(random, 12.5, kBits, values);
+  const double step = LatticeStep(12.5, kBits);
+  for (const double value : values) {
+    EXPECT_EQ(RoundToLattice(value, step), value);
+  }
+}
+
+TEST(AddLatticeLaplace, TheSameNoiseMovesALatticeValueByExactlyItself) {
+  const double step = LatticeStep(2.0, kBits);
+  std::vector<double> at_zero(1025, 0.0);
+  std::vector<double> moved(1025, -17 * step);
+  FixedRandom first(13);
+  FixedRandom second(13);
+  AddLatticeLaplace(first, 2.0, kBits, at_zero);
+  AddLatticeLaplace(second, 2.0, kBits, moved);
+  for (size_t i = 0; i < moved.size(); ++i) {
+    EXPECT_EQ(moved[i] - at_zero[i], -17 * step);
+  }
+}
+
+TEST(AddLatticeLaplace, HasTheAskedScale) {
+  FixedRandom random(14);
+  std::vector<double> values(400'001, 5.0);
+  AddLatticeLaplace(random, 3.0, kBits, values);
+  const auto cdf = [](double x) { return x < 5 ? std::exp((x - 5) / 3) / 2 : 1 - std::exp((5 - x) / 3) / 2; };
+  // False-alarm rate 7.5e-6.
+  EXPECT_LT(KolmogorovStatistic(values, cdf), kKolmogorovLimit);
+}
+
+TEST(AddLatticeLaplace, ValuesThatAreNotFiniteCountAsZero) {
+  std::vector<double> bad = {std::nan(""), std::numeric_limits<double>::infinity(),
+                             -std::numeric_limits<double>::infinity()};
+  std::vector<double> zero(3, 0.0);
+  FixedRandom first(15);
+  FixedRandom second(15);
+  AddLatticeLaplace(first, 1.0, kBits, bad);
+  AddLatticeLaplace(second, 1.0, kBits, zero);
+  EXPECT_EQ(bad, zero);
+}
+
+TEST(AddLatticeLaplace, HugeValuesAreBoundedNotUndefined) {
+  std::vector<double> values = {1e200, -1e200};
+  FixedRandom random(16);
+  AddLatticeLaplace(random, 1.0, kBits, values);
+  EXPECT_NEAR(values[0], 0x1p31, 64 * std::numbers::ln2);
+  EXPECT_NEAR(values[1], -0x1p31, 64 * std::numbers::ln2);
+}
+
+TEST(AddLatticeLaplace, NothingInNothingOut) {
+  ScriptedRandom random({});
+  std::vector<double> values;
+  AddLatticeLaplace(random, 1.0, kBits, values);
   EXPECT_TRUE(values.empty());
 }
 

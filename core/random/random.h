@@ -4,6 +4,7 @@
 #define DPAR_CORE_RANDOM_RANDOM_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace dpar {
@@ -17,6 +18,9 @@ class RandomSource {
   virtual ~RandomSource() = default;
 
   virtual void Fill(std::span<uint8_t> bytes) = 0;
+
+  // A new stream, independent of this one, for another thread or another piece of work.
+  virtual std::unique_ptr<RandomSource> Split() = 0;
 };
 
 // 64 uniform bits.
@@ -27,12 +31,6 @@ double UniformReal(RandomSource& random);
 
 // Uniform on 0..bound-1, exactly (by rejection). bound >= 1.
 uint64_t UniformBelow(RandomSource& random, uint64_t bound);
-
-// Independent standard normals by Box-Muller, the radius from a 64-bit uniform and the angle from a 53-bit one. The
-// sampler's own error: radii above 9.42 never occur (mass 2^-64 a pair), radii are further apart than 2^-k only in a
-// tail of mass about 2^(k-64), and angles and radii are rounded to doubles. Low bits are porous and must not be
-// released: core/random/lattice.h rounds them away.
-void FillGaussian(RandomSource& random, std::span<double> out);
 
 }  // namespace dpar
 

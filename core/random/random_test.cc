@@ -1,59 +1,41 @@
 #include "core/random/random.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <numbers>
+#include <memory>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "core/random/secure_random.h"
 #include "core/random/testing/fixed_random.h"
+#include "core/random/testing/statistics.h"
 
 namespace dpar {
 namespace {
 
+using ::dpar::testing::ChiSquareTail;
 using ::dpar::testing::FixedRandom;
+using ::dpar::testing::kKolmogorovLimit;
+using ::dpar::testing::KolmogorovStatistic;
+using ::dpar::testing::kUnlikely;
+using ::dpar::testing::ScriptedRandom;
 
-// A source that hands out what it was given, for exact values at the edges.
-class ScriptedRandom final : public RandomSource {
- public:
-  explicit ScriptedRandom(std::vector<uint64_t> words) : words_(std::move(words)) {}
-
-  void Fill(std::span<uint8_t> bytes) override {
-    ASSERT_EQ(bytes.size() % 8, 0U);
-    for (size_t i = 0; i < bytes.size(); i += 8) {
-      const uint64_t word = words_.at(next_++);
-      std::copy_n(reinterpret_cast<const uint8_t*>(&word), 8, bytes.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-  }
-
- private:
-  std::vector<uint64_t> words_;
-  size_t next_ = 0;
-};
-
-double NormalCdf(double x) { return 0.5 * std::erfc(-x / std::numbers::sqrt2); }
-
-// The Kolmogorov-Smirnov statistic of a sorted sample, times the square root of its size.
-template <typename Cdf>
-double ScaledKolmogorov(std::vector<double> sample, Cdf cdf) {
-  std::sort(sample.begin(), sample.end());
-  const auto n = static_cast<double>(sample.size());
-  double largest = 0;
-  for (size_t i = 0; i < sample.size(); ++i) {
-    const double p = cdf(sample[i]);
-    largest =
-        std::max({largest, std::abs(p - static_cast<double>(i) / n), std::abs(p - static_cast<double>(i + 1) / n)});
-  }
-  return largest * std::sqrt(n);
+std::vector<uint64_t> Words(RandomSource& random, size_t count) {
+  std::vector<uint64_t> words(count);
+  std::generate(words.begin(), words.end(), [&] { return UniformBits(random); });
+  return words;
 }
 
-// P(scaled statistic > 2.5) < 2 exp(-2 * 2.5^2) = 7.5e-6: the false-alarm rate had the seed not been fixed.
-constexpr double kKolmogorovLimit = 2.5;
+size_t Distinct(const std::vector<std::vector<uint64_t>>& streams) {
+  std::set<uint64_t> words;
+  for (const std::vector<uint64_t>& stream : streams) {
+    words.insert(stream.begin(), stream.end());
+  }
+  return words.size();
+}
 
 TEST(UniformReal, IsNeverZeroOrOne) {
   ScriptedRandom random({0, ~uint64_t{0}});
@@ -65,7 +47,8 @@ TEST(UniformReal, IsUniform) {
   FixedRandom random(1);
   std::vector<double> sample(200'000);
   std::generate(sample.begin(), sample.end(), [&] { return UniformReal(random); });
-  EXPECT_LT(ScaledKolmogorov(sample, [](double x) { return x; }), kKolmogorovLimit);
+  // False-alarm rate 7.5e-6.
+  EXPECT_LT(KolmogorovStatistic(sample, [](double x) { return x; }), kKolmogorovLimit);
 }
 
 TEST(UniformBelow, RejectsTheIncompleteCycle) {
@@ -79,100 +62,120 @@ TEST(UniformBelow, OneIsAlwaysZero) {
   EXPECT_EQ(UniformBelow(random, 1), 0U);
 }
 
+TEST(UniformBelow, APowerOfTwoRejectsNothing) {
+  ScriptedRandom random({0, ~uint64_t{0}});
+  EXPECT_EQ(UniformBelow(random, uint64_t{1} << 63U), 0U);
+  EXPECT_EQ(UniformBelow(random, uint64_t{1} << 63U), (uint64_t{1} << 63U) - 1);
+}
+
+TEST(UniformBelow, TheLargestBoundRejectsOneWord) {
+  ScriptedRandom random({0, ~uint64_t{0}, 1});
+  EXPECT_EQ(UniformBelow(random, ~uint64_t{0}), 0U);
+  EXPECT_EQ(UniformBelow(random, ~uint64_t{0}), 1U);
+}
+
 TEST(UniformBelow, HitsEveryValueEquallyOften) {
   FixedRandom random(2);
-  std::array<int, 7> counts{};
-  constexpr int kDraws = 700'000;
-  for (int i = 0; i < kDraws; ++i) {
+  std::array<int64_t, 7> counts{};
+  for (int i = 0; i < 700'000; ++i) {
     ++counts[UniformBelow(random, 7)];
   }
-  double chi_square = 0;
-  for (const int count : counts) {
-    chi_square += std::pow(count - kDraws / 7.0, 2) / (kDraws / 7.0);
-  }
-  EXPECT_LT(chi_square, 35.9);  // 6 degrees of freedom, false-alarm rate 3e-6
+  // False-alarm rate 1e-6.
+  EXPECT_GT(ChiSquareTail(counts), kUnlikely);
 }
 
-TEST(FillGaussian, IsStandardNormal) {
-  FixedRandom random(3);
-  std::vector<double> sample(400'001);  // odd: the last pair is cut
-  FillGaussian(random, sample);
-  EXPECT_LT(ScaledKolmogorov(sample, NormalCdf), kKolmogorovLimit);
+TEST(FixedRandom, SplitsAreReproducible) {
+  FixedRandom first(3);
+  FixedRandom second(3);
+  const std::unique_ptr<RandomSource> first_child = first.Split();
+  const std::unique_ptr<RandomSource> second_child = second.Split();
+  EXPECT_EQ(Words(*first_child, 100), Words(*second_child, 100));
+  EXPECT_EQ(Words(first, 100), Words(second, 100));
 }
 
-TEST(FillGaussian, HasTheNormalsTails) {
-  FixedRandom random(4);
-  constexpr size_t kDraws = 20'000'000;
-  std::vector<double> block(100'000);
-  std::array<double, 3> beyond{};
-  constexpr std::array<double, 3> kBounds = {3, 4, 5};
-  for (size_t done = 0; done < kDraws; done += block.size()) {
-    FillGaussian(random, block);
-    for (size_t i = 0; i < kBounds.size(); ++i) {
-      beyond[i] += static_cast<double>(
-          std::count_if(block.begin(), block.end(), [&](double z) { return std::abs(z) > kBounds[i]; }));
-    }
-  }
-  for (size_t i = 0; i < kBounds.size(); ++i) {
-    const double expected = 2 * NormalCdf(-kBounds[i]) * kDraws;
-    // Five standard deviations of a Poisson count: false-alarm rate below 1e-5 even for the 11 expected beyond 5.
-    EXPECT_NEAR(beyond[i], expected, 5 * std::sqrt(expected)) << "beyond " << kBounds[i];
-  }
+TEST(FixedRandom, SplitsShareNoWordWithEachOtherOrTheirParent) {
+  FixedRandom parent(4);
+  const std::vector<uint64_t> before = Words(parent, 1000);
+  const std::unique_ptr<RandomSource> first = parent.Split();
+  const std::unique_ptr<RandomSource> second = parent.Split();
+  const std::unique_ptr<RandomSource> grandchild = first->Split();
+  // Twelve million pairs of 64-bit words: false-alarm rate 7e-13.
+  EXPECT_EQ(
+      Distinct({before, Words(parent, 1000), Words(*first, 1000), Words(*second, 1000), Words(*grandchild, 1000)}),
+      5000U);
 }
 
-TEST(FillGaussian, ReachesAtMostTheStatedRadius) {
-  ScriptedRandom random({0, 0});
-  std::array<double, 1> out{};
-  FillGaussian(random, out);
-  EXPECT_NEAR(out[0], std::sqrt(2 * 64 * std::numbers::ln2), 1e-12);
-  EXPECT_LT(out[0], 9.42);
-}
-
-TEST(FillGaussian, RadiiInTheTailComeFromEveryBit) {
-  ScriptedRandom random({1, 0});
-  std::array<double, 1> out{};
-  FillGaussian(random, out);
-  EXPECT_NEAR(out[0], std::sqrt(2 * 63 * std::numbers::ln2), 1e-12);
-}
-
-TEST(FillGaussian, CoordinatesAreUncorrelated) {
-  FixedRandom random(5);
-  std::vector<double> sample(1'000'000);
-  FillGaussian(random, sample);
-  for (const size_t lag : {1U, 2U}) {
-    double sum = 0;
-    for (size_t i = 0; i + lag < sample.size(); ++i) {
-      sum += sample[i] * sample[i + lag];
-    }
-    EXPECT_LT(std::abs(sum) / std::sqrt(static_cast<double>(sample.size())), 5) << "lag " << lag;
-  }
+TEST(FixedRandom, ASplitDoesNotDependOnWhenItIsRead) {
+  FixedRandom early(5);
+  FixedRandom late(5);
+  const std::unique_ptr<RandomSource> early_child = early.Split();
+  const std::unique_ptr<RandomSource> late_child = late.Split();
+  const std::vector<uint64_t> expected = Words(*early_child, 10);
+  Words(late, 1000);
+  EXPECT_EQ(Words(*late_child, 10), expected);
 }
 
 TEST(SecureRandom, TwoSourcesAndTwoCallsDiffer) {
   SecureRandom first;
   SecureRandom second;
-  std::set<uint64_t> words;
-  for (int i = 0; i < 1000; ++i) {
-    words.insert(UniformBits(first));
-    words.insert(UniformBits(second));
+  EXPECT_EQ(Distinct({Words(first, 1000), Words(second, 1000)}), 2000U);
+}
+
+TEST(SecureRandom, SplitsShareNoWordWithEachOtherOrTheirParent) {
+  SecureRandom parent;
+  const std::vector<uint64_t> before = Words(parent, 1000);
+  const std::unique_ptr<RandomSource> first = parent.Split();
+  const std::unique_ptr<RandomSource> second = parent.Split();
+  const std::unique_ptr<RandomSource> grandchild = first->Split();
+  // False-alarm rate 7e-13.
+  EXPECT_EQ(
+      Distinct({before, Words(parent, 1000), Words(*first, 1000), Words(*second, 1000), Words(*grandchild, 1000)}),
+      5000U);
+}
+
+TEST(SecureRandom, ASplitOutlivesItsParent) {
+  auto parent = std::make_unique<SecureRandom>();
+  const std::unique_ptr<RandomSource> child = parent->Split();
+  const std::vector<uint64_t> before = Words(*parent, 1000);
+  parent.reset();
+  EXPECT_EQ(Distinct({before, Words(*child, 1000)}), 2000U);
+}
+
+TEST(SecureRandom, FillsEveryByteOfAnyLength) {
+  SecureRandom random;
+  constexpr int kFills = 64;
+  // Around what is served from the buffer and what is not.
+  for (const size_t size : {1U, 7U, 8U, 4095U, 4096U, 4097U, 8191U, 12'289U}) {
+    std::vector<uint8_t> seen(size + 1);
+    for (int i = 0; i < kFills; ++i) {
+      std::vector<uint8_t> bytes(size + 1);
+      random.Fill(std::span(bytes).first(size));
+      std::transform(bytes.begin(), bytes.end(), seen.begin(), seen.begin(),
+                     [](uint8_t a, uint8_t b) { return static_cast<uint8_t>(a | b); });
+    }
+    // A byte that is 0 sixty-four times has a probability of 256^-64.
+    EXPECT_EQ(std::count(seen.begin(), seen.end() - 1, 0), 0) << size;
+    EXPECT_EQ(seen.back(), 0) << size;
   }
-  EXPECT_EQ(words.size(), 2000U);
+}
+
+TEST(SecureRandom, NothingAskedNothingWritten) {
+  SecureRandom random;
+  std::array<uint8_t, 1> untouched = {42};
+  random.Fill(std::span(untouched).first(0));
+  EXPECT_EQ(untouched[0], 42);
 }
 
 TEST(SecureRandom, LargeRequestsAcrossKeyChangesAreUniform) {
   SecureRandom random;
   std::vector<uint8_t> bytes((size_t{33} << 20U) + 13);
   random.Fill(bytes);
-  std::array<double, 256> counts{};
+  std::array<int64_t, 256> counts{};
   for (const uint8_t byte : bytes) {
     ++counts[byte];
   }
-  const double expected = static_cast<double>(bytes.size()) / 256;
-  double chi_square = 0;
-  for (const double count : counts) {
-    chi_square += std::pow(count - expected, 2) / expected;
-  }
-  EXPECT_LT(chi_square, 255 + 7 * std::sqrt(2 * 255.0));  // false-alarm rate below 1e-9
+  // This source has no seed, so it really is a false alarm once in 10^9 runs.
+  EXPECT_GT(ChiSquareTail(counts), 1e-9);
 }
 
 TEST(SecureRandom, NeverRepeatsABlockAcrossAKeyChange) {
@@ -185,6 +188,16 @@ TEST(SecureRandom, NeverRepeatsABlockAcrossAKeyChange) {
     random.Fill(skip);
   }
   EXPECT_EQ(words.size(), static_cast<size_t>(kBlocks));
+}
+
+TEST(SecureRandom, RepeatsNoBlockOfTheCipherInThreeKeys) {
+  using Block = std::array<uint64_t, 2>;
+  SecureRandom random;
+  std::vector<Block> blocks((size_t{34} << 20U) / sizeof(Block));
+  random.Fill({reinterpret_cast<uint8_t*>(blocks.data()), blocks.size() * sizeof(Block)});
+  std::sort(blocks.begin(), blocks.end());
+  // Two million blocks of 128 bits: false-alarm rate 1e-26.
+  EXPECT_EQ(std::adjacent_find(blocks.begin(), blocks.end()), blocks.end());
 }
 
 }  // namespace

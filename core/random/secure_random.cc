@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 namespace dpar {
 namespace {
@@ -18,6 +19,8 @@ constexpr size_t kBufferBytes = 4096;
 constexpr size_t kLargestCipherCall = size_t{1} << 20U;
 constexpr size_t kBytesPerKey = size_t{16} << 20U;
 
+using KeyAndCounter = std::array<uint8_t, kKeyBytes + kCounterBytes>;
+
 [[noreturn]] void Fail(const char* what) {
   std::fprintf(stderr, "fatal: the random source failed (%s); no noise can be drawn\n", what);
   std::abort();
@@ -26,13 +29,14 @@ constexpr size_t kBytesPerKey = size_t{16} << 20U;
 }  // namespace
 
 struct SecureRandom::State {
-  EVP_CIPHER_CTX* cipher = nullptr;
+  EVP_CIPHER_CTX* cipher = EVP_CIPHER_CTX_new();
   std::array<uint8_t, kBufferBytes> buffer{};
   size_t unread = 0;            // bytes at the end of `buffer` that were not handed out
   size_t since_key_change = 0;  // bytes of keystream under the present key
 
-  void SetKey(const uint8_t* key_and_counter) {
-    if (EVP_EncryptInit_ex(cipher, EVP_aes_256_ctr(), nullptr, key_and_counter, key_and_counter + kKeyBytes) != 1) {
+  void SetKey(const KeyAndCounter& seed) {
+    if (cipher == nullptr ||
+        EVP_EncryptInit_ex(cipher, EVP_aes_256_ctr(), nullptr, seed.data(), seed.data() + kKeyBytes) != 1) {
       Fail("cipher set-up");
     }
     since_key_change = 0;
@@ -51,9 +55,9 @@ struct SecureRandom::State {
 
   void Keystream(uint8_t* out, size_t size) {
     if (since_key_change >= kBytesPerKey) {
-      std::array<uint8_t, kKeyBytes + kCounterBytes> next{};
+      KeyAndCounter next{};
       Generate(next.data(), next.size());
-      SetKey(next.data());
+      SetKey(next);
       OPENSSL_cleanse(next.data(), next.size());
     }
     Generate(out, size);
@@ -61,13 +65,23 @@ struct SecureRandom::State {
 };
 
 SecureRandom::SecureRandom() : state_(std::make_unique<State>()) {
-  state_->cipher = EVP_CIPHER_CTX_new();
-  std::array<uint8_t, kKeyBytes + kCounterBytes> seed{};
-  if (state_->cipher == nullptr || RAND_priv_bytes(seed.data(), static_cast<int>(seed.size())) != 1) {
+  KeyAndCounter seed{};
+  if (RAND_priv_bytes(seed.data(), static_cast<int>(seed.size())) != 1) {
     Fail("seed");
   }
-  state_->SetKey(seed.data());
+  state_->SetKey(seed);
   OPENSSL_cleanse(seed.data(), seed.size());
+}
+
+SecureRandom::SecureRandom(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+std::unique_ptr<RandomSource> SecureRandom::Split() {
+  KeyAndCounter seed{};
+  Fill(seed);
+  auto state = std::make_unique<State>();
+  state->SetKey(seed);
+  OPENSSL_cleanse(seed.data(), seed.size());
+  return std::unique_ptr<RandomSource>(new SecureRandom(std::move(state)));
 }
 
 SecureRandom::~SecureRandom() {

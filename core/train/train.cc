@@ -71,7 +71,7 @@ Bags ColumnBags(const TransformedRows& rows, int64_t column_count, const at::Dev
 // p - y, so its norm is |z| |p - y| and no per-row gradient is ever formed.
 class Rows {
  public:
-  Rows(const Graph& graph, const at::Device& device) : Rows(TransformRows(graph.features), graph, device) {}
+  Rows(const GraphView& graph, const at::Device& device) : Rows(TransformRows(graph.features), graph, device) {}
 
   // The sum of all clipped gradients at `weights`, (d + 1) x c. A row without a label, or whose gradient is not finite,
   // contributes exactly 0.
@@ -87,7 +87,7 @@ class Rows {
   }
 
  private:
-  Rows(const TransformedRows& rows, const Graph& graph, const at::Device& device)
+  Rows(const TransformedRows& rows, const GraphView& graph, const at::Device& device)
       : by_row_(RowBags(rows, device)), by_column_(ColumnBags(rows, graph.sizes.feature_count, device)) {
     const int64_t n = graph.sizes.node_count;
     std::vector<double> norms(static_cast<size_t>(n));
@@ -116,7 +116,7 @@ class Rows {
   at::Tensor targets_;
 };
 
-absl::Status ValidatePlan(const v1::Plan& plan, const Graph& graph) {
+absl::Status ValidatePlan(const v1::Plan& plan, const GraphView& graph) {
   if (plan.method() != v1::FEATURES || plan.training_slots() != graph.sizes.node_count ||
       static_cast<int64_t>(graph.labels.size()) != graph.sizes.node_count ||
       graph.features.row_count() != graph.sizes.node_count || !plan.event().has_gaussian()) {
@@ -135,7 +135,7 @@ absl::StatusOr<std::string> Metadata(const v1::Plan& plan) {
 }
 
 // T full-batch steps of gradient descent with momentum; the last iterate is the model.
-absl::StatusOr<at::Tensor> Descend(const v1::Plan& plan, const Graph& graph, const at::Device& device,
+absl::StatusOr<at::Tensor> Descend(const v1::Plan& plan, const GraphView& graph, const at::Device& device,
                                    RandomSource& random, const StepCallback& on_step) {
   const Rows rows(graph, device);
   const auto options = at::TensorOptions().dtype(at::kDouble).device(device);
@@ -157,7 +157,7 @@ absl::StatusOr<at::Tensor> Descend(const v1::Plan& plan, const Graph& graph, con
 
 }  // namespace
 
-absl::StatusOr<LinearModel> Train(const v1::Plan& plan, const Graph& graph, const std::string& device,
+absl::StatusOr<LinearModel> Train(const v1::Plan& plan, const GraphView& graph, const std::string& device,
                                   RandomSource& random, const StepCallback& on_step) {
   DPAR_RETURN_IF_ERROR(ValidatePlan(plan, graph));
   try {

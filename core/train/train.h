@@ -21,7 +21,7 @@ using StepCallback = std::function<bool(int64_t steps_done)>;
 
 // Runs `plan` on the graph. Total: a non-finite row or gradient counts as 0, and the only errors are CANCELLED and a
 // plan that does not belong to a graph of these sizes (INVALID_ARGUMENT). `device` is "cpu" or "cuda:i".
-absl::StatusOr<LinearModel> Train(const v1::Plan& plan, const Graph& graph, const std::string& device,
+absl::StatusOr<LinearModel> Train(const v1::Plan& plan, const GraphView& graph, const std::string& device,
                                   RandomSource& random, const StepCallback& on_step);
 
 // Devices on this machine, best first: "cuda:0", ..., "cpu".

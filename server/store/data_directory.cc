@@ -57,7 +57,7 @@ absl::Status WriteAll(int descriptor, const std::string& path, absl::string_view
 std::string DataDirectory::UploadFile(absl::string_view upload_name) const { return ResourcePath(root_, upload_name); }
 
 std::string DataDirectory::DatasetFile(absl::string_view dataset_name) const {
-  return ResourcePath(root_, dataset_name) + "/graph.npz";
+  return ResourcePath(root_, dataset_name) + "/graph.sealed";
 }
 
 std::string DataDirectory::WeightsFile(absl::string_view job_name) const {

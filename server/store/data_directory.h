@@ -7,7 +7,7 @@
 //   operator.token            the first operator token
 //   address                   host:port that the running server listens on
 //   uploads/{tenant}/{id}     bytes of an open upload
-//   datasets/{tenant}/{id}/graph.npz
+//   datasets/{tenant}/{id}/graph.sealed
 //   jobs/{tenant}/{id}/model.npz, model.pt
 #ifndef DPAR_SERVER_STORE_DATA_DIRECTORY_H_
 #define DPAR_SERVER_STORE_DATA_DIRECTORY_H_

@@ -304,7 +304,7 @@ TEST_F(StoreTest, ReadingOrWritingWhereNothingIsIsUnavailable) {
 TEST(DataDirectory, ResourcesHaveTheirOwnPlaces) {
   const DataDirectory directory("/data");
   EXPECT_EQ(directory.UploadFile("tenants/t/uploads/u"), "/data/uploads/t/u");
-  EXPECT_EQ(directory.DatasetFile("tenants/t/datasets/d"), "/data/datasets/t/d/graph.npz");
+  EXPECT_EQ(directory.DatasetFile("tenants/t/datasets/d"), "/data/datasets/t/d/graph.sealed");
   EXPECT_EQ(directory.WeightsFile("tenants/t/jobs/j"), "/data/jobs/t/j/model.npz");
   EXPECT_EQ(directory.ScriptFile("tenants/t/jobs/j"), "/data/jobs/t/j/model.pt");
 }

@@ -14,6 +14,8 @@
 #include "absl/strings/strip.h"
 #include "core/certificate/digest.h"
 #include "core/error.h"
+#include "core/graph/graph_file.h"
+#include "core/graph/sealed_graph.h"
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
@@ -169,8 +171,7 @@ absl::Status ForEachEntry(const std::string& root, absl::string_view kind,
   return absl::OkStatus();
 }
 
-}  // namespace
-
+// What a graph file may hold, under the server's limits.
 GraphLimits MakeGraphLimits(const Limits& limits) {
   GraphLimits graph;
   graph.max_nodes = limits.max_nodes;
@@ -180,6 +181,8 @@ GraphLimits MakeGraphLimits(const Limits& limits) {
   graph.max_feature_entries = limits.max_feature_entries;
   return graph;
 }
+
+}  // namespace
 
 absl::StatusOr<StoredUpload> Uploads::Find(const std::string& name) const {
   return ReadFrom(database_, [&](Transaction& transaction) { return GetUpload(transaction, name); });
@@ -364,7 +367,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, RandomS
   }
   DPAR_RETURN_IF_ERROR(Digest(imported->graph, sealing, random));
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory_.DatasetFile(name)));
-  absl::Status status = WriteGraphFile(directory_.DatasetFile(name), imported->graph);
+  absl::Status status = WriteSealedGraph(directory_.DatasetFile(name), imported->graph);
   v1::FinishUploadResponse answer;
   if (status.ok()) {
     status = database_.Write([&](Transaction& transaction) { return Record(transaction, sealing, answer); });

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "core/graph/graph_file.h"
+#include "core/graph/graph.h"
 #include "core/random/random.h"
 #include "dpar/v1/dataset.pb.h"
 #include "server/ledger/ledger.h"
@@ -26,9 +26,6 @@
 #include "server/uploads/upload_writer.h"
 
 namespace dpar {
-
-// What a graph file may hold, under the server's limits.
-GraphLimits MakeGraphLimits(const Limits& limits);
 
 // Thread-safe. What is passed in outlives it. Resource names in requests were parsed, and the caller authorised.
 class Uploads {

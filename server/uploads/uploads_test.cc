@@ -14,6 +14,8 @@
 
 #include "core/certificate/digest.h"
 #include "core/error.h"
+#include "core/graph/graph_file.h"
+#include "core/graph/sealed_graph.h"
 #include "core/random/testing/fixed_random.h"
 #include "server/store/read_from.h"
 
@@ -373,8 +375,9 @@ TEST_F(UploadsTest, AFinishedUploadIsADataset) {
 TEST_F(UploadsTest, TheStoredGraphIsTheCanonicalOneAndForTheOwnerOnly) {
   ASSERT_TRUE(Upload("d").ok());
   const std::string path = directory_->DatasetFile("tenants/acme/datasets/d");
-  const ImportedGraph stored = ReadGraphFile(path, MakeGraphLimits(limits_), PublicSizes{3, 2, 2}).value();
-  EXPECT_EQ(CanonicalContent(stored.graph), CanonicalContent(SmallGraph()));
+  const SealedGraph stored = SealedGraph::Open(path).value();
+  EXPECT_EQ(stored.sizes(), SmallGraph().sizes);
+  EXPECT_EQ(CanonicalContent(stored.View().value()), CanonicalContent(SmallGraph()));
   struct stat parent = {};
   ASSERT_EQ(stat(fs::path(path).parent_path().c_str(), &parent), 0);
   EXPECT_EQ(parent.st_mode & 0777, 0700U);

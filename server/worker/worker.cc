@@ -16,6 +16,7 @@
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
 #include "core/error.h"
+#include "core/graph/sealed_graph.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/train/plan.h"
@@ -176,13 +177,13 @@ absl::StatusOr<LinearModel> Worker::TrainModel(const StoredJob& stored) {
   progress_.Update(name, {"loading", 0, 0, absl::Now(), 0});
   try {
     const v1::TrainingSpec& spec = stored.job.spec();
-    const absl::StatusOr<ImportedGraph> imported =
-        ReadGraphFile(directory_.DatasetFile(spec.dataset()), options_.limits, std::nullopt);
-    if (absl::IsNotFound(imported.status())) {
+    const absl::StatusOr<SealedGraph> sealed = SealedGraph::Open(directory_.DatasetFile(spec.dataset()));
+    if (absl::IsNotFound(sealed.status())) {
       // The file could not be opened at all: a fault of the disk, not of the data.
       return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, "the dataset's file cannot be opened");
     }
-    DPAR_RETURN_IF_ERROR(imported.status());
+    DPAR_RETURN_IF_ERROR(sealed.status());
+    DPAR_ASSIGN_OR_RETURN(const GraphView graph, sealed->View());
     const absl::Time start = absl::Now();
     progress_.Update(name, {"training", 0, plan.steps(), start, 0});
     // Fresh noise for every attempt: no output of an attempt that died left the trainer, so the same reservation
@@ -193,7 +194,7 @@ absl::StatusOr<LinearModel> Worker::TrainModel(const StoredJob& stored) {
       progress_.Update(name, {"training", steps_done, plan.steps(), start, epsilon.value_or(plan.epsilon())});
       return KeepGoing(name);
     };
-    return Train(plan, imported->graph, device_, random, on_step);
+    return Train(plan, graph, device_, random, on_step);
   } catch (const std::exception&) {
     return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, kFailedAfterOpening);
   }

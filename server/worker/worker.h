@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "core/certificate/signing_key.h"
-#include "core/graph/graph_file.h"
 #include "core/infer/model.h"
 #include "server/queue/queue.h"
 #include "server/store/data_directory.h"
@@ -22,7 +21,6 @@ namespace dpar {
 struct WorkerOptions {
   int max_attempts = 3;
   std::string device = "auto";  // "auto", "cpu", "cuda", "cuda:i"
-  GraphLimits limits;
 };
 
 // One worker thread. Everything passed in outlives it.

@@ -11,6 +11,7 @@
 #include "core/certificate/certificate.h"
 #include "core/error.h"
 #include "core/graph/generate.h"
+#include "core/graph/sealed_graph.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/status_macros.h"
 #include "server/ledger/ledger.h"
@@ -37,7 +38,7 @@ class WorkerTest : public ::testing::Test {
     const Graph graph = *GenerateGraph(options, random);
     const std::string file = store_.directory().DatasetFile(kDataset);
     ASSERT_TRUE(MakeParentDirectory(file).ok());
-    ASSERT_TRUE(WriteGraphFile(file, graph).ok());
+    ASSERT_TRUE(WriteSealedGraph(file, graph).ok());
     StoredDataset dataset;
     dataset.dataset.set_name(kDataset);
     dataset.dataset.set_node_count(graph.sizes.node_count);
@@ -126,8 +127,7 @@ class WorkerTest : public ::testing::Test {
   TemporaryStore store_;
   ProgressBoard board_;
   SigningKey key_ = *SigningKey::Generate();
-  Worker worker_{
-      store_.database(), store_.directory(), key_, board_, {.max_attempts = 2, .device = "cpu", .limits = {}}};
+  Worker worker_{store_.database(), store_.directory(), key_, board_, {.max_attempts = 2, .device = "cpu"}};
 };
 
 using Entry = v1::LedgerEntry;
@@ -227,6 +227,20 @@ TEST_F(WorkerTest, ADatasetThatCannotBeParsedPostsTheFullPriceWithAFixedMessage)
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
 }
 
+TEST_F(WorkerTest, ADatasetWithOneDamagedByteIsNotTrainedOnAndPostsTheFullPrice) {
+  ASSERT_TRUE(Submit(5).ok());
+  const std::string file = store_.directory().DatasetFile(kDataset);
+  std::string bytes = ReadWholeFile(file).value();
+  bytes.back() ^= 1;
+  ASSERT_TRUE(WriteFileDurably(file, bytes, 0600).ok());
+  ASSERT_TRUE(worker_.Start().ok());
+  const v1::Job job = AwaitState(v1::Job::FAILED);
+  EXPECT_EQ(job.attempts(), 1);
+  EXPECT_EQ(job.failure(), "the job failed after its data was opened; its price was posted in full");
+  EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
+  EXPECT_FALSE(std::filesystem::exists(store_.directory().WeightsFile(kJob)));
+}
+
 TEST_F(WorkerTest, ADatasetFileThatCannotBeOpenedIsRetriedAndThenVoided) {
   ASSERT_TRUE(Submit(5).ok());
   ASSERT_TRUE(RemoveTree(store_.directory().DatasetFile(kDataset)).ok());
@@ -236,8 +250,7 @@ TEST_F(WorkerTest, ADatasetFileThatCannotBeOpenedIsRetriedAndThenVoided) {
 }
 
 TEST_F(WorkerTest, ADeviceThatIsNotThereStopsTheStart) {
-  Worker worker(store_.database(), store_.directory(), key_, board_,
-                {.max_attempts = 2, .device = "cuda:99", .limits = {}});
+  Worker worker(store_.database(), store_.directory(), key_, board_, {.max_attempts = 2, .device = "cuda:99"});
   EXPECT_EQ(worker.Start().code(), absl::StatusCode::kFailedPrecondition);
 }
 

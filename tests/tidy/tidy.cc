@@ -12,6 +12,8 @@ namespace {
 
 bool IsCpp(const std::string& path) { return path.ends_with(".h") || path.ends_with(".cc"); }
 bool IsTest(const std::string& path) { return path.starts_with("tests/") || path.ends_with("_test.cc"); }
+// What tests share: fixed randomness, hostile files, plain forms of clever code.
+bool IsForTesting(const std::string& path) { return path.find("/testing/") != std::string::npos; }
 
 bool StartsWithAny(const std::string& text, const std::vector<std::string>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& p) { return text.starts_with(p); });
@@ -25,6 +27,7 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
       {"core/random", {"core"}},
       {"core/privacy", {"core"}},
       {"core/graph", {"core", "core/random"}},
+      {"core/appr", {"core", "core/graph", "core/privacy", "core/random"}},
       {"core/infer", {"core", "core/graph"}},
       {"core/certificate", {"core", "core/graph", "core/privacy", "core/random"}},
       {"core/train", {"core", "core/graph", "core/infer", "core/privacy", "core/random"}},
@@ -69,7 +72,10 @@ const std::vector<LibraryRule>& LibraryRules() {
        std::regex(R"(^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$)"),
        "gRPC belongs to server/services, server/auth and client"},
       {{""}, {"server/store/", "tests/"}, std::regex(R"(sqlite3|libpq|pqxx|soci/)"), "SQL belongs to server/store"},
-      {{""}, {"core/train/"}, std::regex(R"(^(torch|ATen|c10|caffe2)/)"), "LibTorch belongs to core/train"},
+      {{""},
+       {"core/train/", "tests/benchmark/"},
+       std::regex(R"(^(torch|ATen|c10|caffe2)/)"),
+       "LibTorch belongs to core/train"},
       {{"core/"},
        {},
        std::regex(R"(^(sys/socket|sys/un|sys/epoll|poll|netdb|httplib)\.h$|^(netinet|arpa)/)"),
@@ -104,8 +110,8 @@ std::string RoomFault(const std::string& path, const std::string& include) {
   if (!IsOurs(include)) {
     return "";
   }
-  if (include.starts_with("core/random/testing/") && !IsTest(path) && !path.starts_with("core/random/testing/")) {
-    return "fixed randomness is for tests only";
+  if (IsForTesting(include) && !IsTest(path) && !IsForTesting(path)) {
+    return "what is below testing/ is for tests only";
   }
   if (IsTest(path)) {
     return TestMayInclude(path, include) ? "" : "a test includes its own side and core only";
@@ -144,7 +150,7 @@ struct LinkRule {
 const std::vector<LinkRule>& LinkRules() {
   static const auto* rules = new std::vector<LinkRule>{
       {{"core/"}, {}, std::regex("^(gRPC::.*|dpar_proto_grpc)$"), "core links no gRPC"},
-      {{""}, {"core/train/"}, std::regex("^dpar_torch$"), "LibTorch belongs to core/train"},
+      {{""}, {"core/train/", "tests/benchmark/"}, std::regex("^dpar_torch$"), "LibTorch belongs to core/train"},
       {{""},
        {"server/store/", "tests/"},
        std::regex("^(SQLite::SQLite3|PostgreSQL::.*)$"),
@@ -158,6 +164,10 @@ const std::vector<LinkRule>& LinkRules() {
        std::regex("^dpar_(store|ledger|queue|worker|services|auth|observe|sdk|cli)$"),
        "core links neither the server nor the client"},
       {{"server/"}, {}, std::regex("^dpar_(sdk|cli)$"), "the server does not link the client"},
+      {{"tests/lab/"},
+       {},
+       std::regex("^(dpar_(store|ledger|queue|worker|services|auth|observe|sdk|cli)|dpar_proto_grpc|gRPC::.*)$"),
+       "the lab links core only"},
   };
   return *rules;
 }
@@ -169,8 +179,9 @@ std::string LinkFault(const std::string& path, const TargetCall& call, const std
       return rule.message;
     }
   }
-  if (library == "dpar_random_testing" && call.command != "dpar_test" && !path.starts_with("tests/")) {
-    return "fixed randomness is for tests only";
+  const bool is_for_testing = call.command == "dpar_test" || call.name.ends_with("_testing");
+  if (library.ends_with("_testing") && !is_for_testing && !path.starts_with("tests/")) {
+    return "it is for tests only";
   }
   return "";
 }

@@ -77,9 +77,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 INSTANTIATE_TEST_SUITE_P(Tests, BadIncludeTest,
                          ::testing::Values(BadInclude{"core/train/train.cc", "core/random/testing/fixed_random.h",
-                                                      "fixed randomness is for tests only"},
+                                                      "what is below testing/ is for tests only"},
                                            BadInclude{"server/main.cc", "core/random/testing/fixed_random.h",
-                                                      "fixed randomness is for tests only"},
+                                                      "what is below testing/ is for tests only"},
                                            BadInclude{"client/sdk/client_test.cc", "server/store/database.h",
                                                       "a test includes its own side and core only"}));
 
@@ -135,11 +135,13 @@ TEST(LinkTest, LibrariesOutsideTheirRoomAreReported) {
                                     "dpar_services links dpar_sdk: the server does not link the client"}));
 }
 
-TEST(LinkTest, FixedRandomnessIsLinkedByTestsOnly) {
+TEST(LinkTest, LibrariesForTestingAreLinkedByTestsOnly) {
   EXPECT_THAT(CheckOneLink("core/train/CMakeLists.txt", "dpar_library(dpar_train PUBLIC dpar_random_testing)"),
               ElementsAre(Violation{"core/train/CMakeLists.txt", 1,
-                                    "dpar_train links dpar_random_testing: fixed randomness is for tests only"}));
+                                    "dpar_train links dpar_random_testing: it is for tests only"}));
   EXPECT_THAT(CheckOneLink("core/train/CMakeLists.txt", "dpar_test(train_test DEPENDS dpar_random_testing)"),
+              IsEmpty());
+  EXPECT_THAT(CheckOneLink("core/appr/CMakeLists.txt", "dpar_library(dpar_appr_testing PUBLIC dpar_random_testing)"),
               IsEmpty());
   EXPECT_THAT(CheckOneLink("core/random/CMakeLists.txt", "dpar_library(dpar_random_testing SOURCES fixed_random.cc)"),
               IsEmpty());

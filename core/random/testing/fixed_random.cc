@@ -18,4 +18,6 @@ void FixedRandom::Fill(std::span<uint8_t> bytes) {
   }
 }
 
+std::unique_ptr<RandomSource> FixedRandom::Split() { return std::make_unique<FixedRandom>(UniformBits(*this)); }
+
 }  // namespace dpar::testing

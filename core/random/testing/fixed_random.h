@@ -3,6 +3,7 @@
 #define DPAR_CORE_RANDOM_TESTING_FIXED_RANDOM_H_
 
 #include <cstdint>
+#include <memory>
 
 #include "core/random/random.h"
 
@@ -14,6 +15,7 @@ class FixedRandom final : public RandomSource {
   explicit FixedRandom(uint64_t seed) : state_(seed) {}
 
   void Fill(std::span<uint8_t> bytes) override;
+  std::unique_ptr<RandomSource> Split() override;
 
  private:
   uint64_t state_;

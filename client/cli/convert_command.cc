@@ -1,0 +1,168 @@
+// dpar graph convert: text files, npz or a sealed graph to npz or a sealed graph, on this machine.
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands.h"
+#include "client/cli/errors.h"
+#include "client/cli/format.h"
+#include "client/cli/progress.h"
+#include "core/error.h"
+#include "core/graph/csv_file.h"
+#include "core/graph/graph_file.h"
+#include "core/graph/sealed_graph.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+struct ConvertOptions {
+  std::string input;   // npz or sealed; or
+  CsvGraphFiles text;  // text files
+  bool sparse_features = false;
+  std::string output;
+};
+
+bool IsSealedName(const std::string& path) { return absl::EndsWith(path, ".sealed"); }
+
+bool NamesText(const ConvertOptions& options) {
+  return !options.text.edges.empty() || !options.text.features.empty() || !options.text.labels.empty() ||
+         options.sparse_features;
+}
+
+absl::Status CheckInput(const ConvertOptions& options) {
+  if (!NamesText(options)) {
+    if (options.input.empty()) {
+      return InvalidField("file", "give a graph file, or text files with --edges, --features and --labels");
+    }
+    return CheckInputFile("file", options.input);
+  }
+  if (!options.input.empty()) {
+    return InvalidField("file", "give a graph file or text files, not both");
+  }
+  DPAR_RETURN_IF_ERROR(CheckInputFile("edges", options.text.edges));
+  DPAR_RETURN_IF_ERROR(CheckInputFile("features", options.text.features));
+  return CheckInputFile("labels", options.text.labels);
+}
+
+absl::Status CheckOutput(const std::string& path) {
+  if (!IsSealedName(path) && !absl::EndsWith(path, ".npz")) {
+    return InvalidField("output", absl::StrCat("--output must end in .npz or .sealed; not '", path, "'"));
+  }
+  return CheckOutputFile("output", path);
+}
+
+Json ConversionJson(const std::string& path, const GraphView& graph, const ImportReport& report) {
+  return {{"file", path},
+          {"node_count", graph.sizes.node_count},
+          {"feature_count", graph.sizes.feature_count},
+          {"class_count", graph.sizes.class_count},
+          {"edge_count", graph.edges.edge_count()},
+          {"import",
+           {{"edges_symmetrised", report.edges_symmetrised},
+            {"duplicates_merged", report.duplicates_merged},
+            {"self_loops_dropped", report.self_loops_dropped},
+            {"unlabelled_nodes", report.unlabelled_nodes},
+            {"zero_features_dropped", report.zero_features_dropped}}}};
+}
+
+void PrintConversion(Session& session, const std::string& path, const GraphView& graph, const ImportReport& report) {
+  session.out() << "wrote " << path << ": " << FormatCount(graph.sizes.node_count) << " nodes, "
+                << FormatCount(graph.edges.edge_count()) << " edges, " << FormatCount(graph.sizes.feature_count)
+                << " features, " << FormatCount(graph.sizes.class_count) << " classes\n"
+                << "symmetrised " << FormatCount(report.edges_symmetrised) << " directed edges, merged "
+                << FormatCount(report.duplicates_merged) << " duplicates, dropped "
+                << FormatCount(report.self_loops_dropped) << " self loops and "
+                << FormatCount(report.zero_features_dropped) << " zero features; "
+                << FormatCount(report.unlabelled_nodes) << " nodes have no label\n";
+  if (!IsSealedName(path)) {
+    session.out() << "next: dpar graph inspect " << path << ", dpar upload " << path << "\n";
+  }
+}
+
+class Conversion {
+ public:
+  Conversion(Session& session, const ConvertOptions& options)
+      : session_(session), options_(options), line_(session.err(), session.terminal()) {}
+
+  absl::StatusOr<int> Run() {
+    Say("reading");
+    if (!options_.input.empty() && IsSealedGraph(options_.input)) {
+      return FromSealed();
+    }
+    const absl::StatusOr<ImportedGraph> imported = options_.input.empty()
+                                                       ? ReadCsvGraph(options_.text, GraphLimits(), std::nullopt)
+                                                       : ReadGraphFile(options_.input, GraphLimits(), std::nullopt);
+    DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
+    return Write(imported->graph, imported->report);
+  }
+
+ private:
+  // A sealed graph is canonical: reading it changes nothing.
+  absl::StatusOr<int> FromSealed() {
+    const absl::StatusOr<SealedGraph> sealed = SealedGraph::Open(options_.input);
+    DPAR_RETURN_IF_ERROR(AsLocal(sealed.status()));
+    const absl::StatusOr<GraphView> graph = sealed->View();
+    DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
+    ImportReport report;
+    report.unlabelled_nodes = std::count(graph->labels.begin(), graph->labels.end(), kUnlabelled);
+    return Write(*graph, report);
+  }
+
+  absl::StatusOr<int> Write(const GraphView& graph, const ImportReport& report) {
+    Say("writing");
+    const std::string& path = options_.output;
+    DPAR_RETURN_IF_ERROR(AsLocal(IsSealedName(path) ? WriteSealedGraph(path, graph) : WriteGraphFile(path, graph)));
+    line_.Finish();
+    if (session_.json()) {
+      session_.PrintJson(ConversionJson(path, graph, report));
+    } else {
+      PrintConversion(session_, path, graph, report);
+    }
+    return kDone;
+  }
+
+  void Say(const std::string& stage) {
+    ProgressState state;
+    state.stage = stage;
+    line_.Update(state);
+  }
+
+  Session& session_;
+  const ConvertOptions& options_;
+  ProgressLine line_;
+};
+
+absl::StatusOr<int> RunConvert(Session& session, ConvertOptions options) {
+  DPAR_RETURN_IF_ERROR(CheckInput(options));
+  DPAR_RETURN_IF_ERROR(CheckOutput(options.output));
+  options.text.feature_form =
+      options.sparse_features ? CsvGraphFiles::FeatureForm::kSparse : CsvGraphFiles::FeatureForm::kDense;
+  return Conversion(session, options).Run();
+}
+
+}  // namespace
+
+void AddConvertCommand(CLI::App& group, Command& chosen) {
+  const auto options = std::make_shared<ConvertOptions>();
+  CLI::App* command = group.add_subcommand(
+      "convert", "Make a graph file from text files (CSV, also gzip), or rewrite one in its normal form");
+  command->add_option("FILE", options->input, "Graph file (npz or sealed); or text files:");
+  command->add_option("--edges", options->text.edges, "Lines of source,target; nodes are counted from 0");
+  command->add_option("--features", options->text.features, "A line of numbers for each node, in order");
+  command->add_flag("--sparse-features", options->sparse_features, "--features holds lines of node,column,value");
+  command->add_option("--labels", options->text.labels, "Lines of node,label, or a label for each node, in order");
+  command->add_option("-o,--output", options->output, "File to write (.npz or .sealed)")->required();
+  command->footer(
+      Examples("  dpar graph convert --edges edges.csv --features features.csv --labels labels.csv \\\n"
+               "      -o graph.npz\n"
+               "  dpar graph convert --edges edges.tsv.gz --features triples.csv.gz --sparse-features \\\n"
+               "      --labels labels.csv -o graph.npz\n"
+               "  dpar graph convert graph.npz -o graph.sealed\n"
+               "Errors name file and line: edges[7] is line 7 of the edges."));
+  command->callback([options, &chosen] { chosen = [options](Session& s) { return RunConvert(s, *options); }; });
+}
+
+}  // namespace dpar

@@ -1,0 +1,48 @@
+// Graphs in three text files: edges, features and labels. Each is plain or gzip, with commas, tabs, semicolons or
+// spaces between its fields; core/graph/csv_lines.h says what else its lines may hold.
+//
+//   edges     source,target                 nodes are counted from 0
+//   features  one line a node, in order     dense: as many numbers in each line
+//             node,column,value             sparse: columns are counted from 0
+//   labels    node,label                    or a label alone in each line, in the order of the nodes
+//
+// A node that the labels do not name, -1 and an empty label are no label. Where labels stand alone, an empty line is
+// the node that has none; between the lines of dense features it is refused. Empty lines at the end say nothing.
+//
+// Edges and features are read twice, to count and then to fill what was counted, and edges are made canonical in place
+// (core/graph/canonical_edges.h): reading takes at most 1.5 times the memory of the graph, where repeated edges, self
+// loops and zeros of a sparse file count as part of it. Time O(bytes + entries * log(longest row)).
+#ifndef DPAR_CORE_GRAPH_CSV_FILE_H_
+#define DPAR_CORE_GRAPH_CSV_FILE_H_
+
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/graph/graph_file.h"
+
+namespace dpar {
+
+struct CsvGraphFiles {
+  enum class FeatureForm { kDense, kSparse };
+
+  std::string edges;
+  std::string features;
+  std::string labels;
+  FeatureForm feature_form = FeatureForm::kDense;
+};
+
+// Reads, validates and canonicalises, as ReadGraphFile does. With `declared`, nothing may lie beyond those sizes, and
+// dense features must have exactly them. Without it there are as many nodes as dense features have lines, or else as
+// the largest number in any of the files says, and as many features and classes as the files name. A file without a
+// line of data is refused, and so are a node that gets two labels and a column that a node has twice.
+//
+// Errors are INVALID_ARGUMENT / INVALID_GRAPH, with "edges", "features" or "labels" as array and the line, counted from
+// 1, as position, or RESOURCE_EXHAUSTED / LIMIT_EXCEEDED; they hold no value of the files. NOT_FOUND when a file cannot
+// be opened.
+absl::StatusOr<ImportedGraph> ReadCsvGraph(const CsvGraphFiles& files, const GraphLimits& limits,
+                                           const std::optional<PublicSizes>& declared);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_GRAPH_CSV_FILE_H_

@@ -1,0 +1,353 @@
+#include "core/graph/sealed_graph.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/graph/graph_error.h"
+#include "core/graph/sealed_format.h"
+#include "core/parallel.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+// Entries, or rows, that one thread verifies at a time.
+constexpr int64_t kBlock = 1 << 14;
+
+absl::string_view NameOf(Section section) { return kSectionNames[static_cast<size_t>(section)]; }
+
+absl::Status CannotOpen(const std::string& path, int cause) {
+  return MakeError(absl::StatusCode::kNotFound, v1::RESOURCE_NOT_FOUND,
+                   absl::StrCat("cannot open ", path, ": ", std::strerror(cause)), {{"resource", path}});
+}
+
+absl::Status Damaged(const std::string& path, absl::string_view part, absl::string_view fault) {
+  return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT,
+                   absl::StrCat(part, ": ", fault, "; the file is damaged, restore it from a backup"),
+                   {{"resource", path}, {"section", std::string(part)}});
+}
+
+// A whole file, mapped for reading.
+class Mapping {
+ public:
+  Mapping(void* start, size_t bytes) : start_(start), bytes_(bytes) {}
+  Mapping(Mapping&& other) noexcept : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
+  Mapping& operator=(Mapping&& other) = delete;
+  ~Mapping() {
+    if (start_ != nullptr) {
+      munmap(start_, bytes_);
+    }
+  }
+
+  [[nodiscard]] const std::byte* start() const { return static_cast<const std::byte*>(start_); }
+
+  // How these pages will be read. Only speed hangs on it, so that it may fail.
+  void Advise(uint64_t offset, uint64_t bytes, int advice) const {
+    madvise(static_cast<std::byte*>(start_) + offset, bytes, advice);
+  }
+
+ private:
+  void* start_;
+  size_t bytes_;
+};
+
+// The header as it is in the file, read and not mapped: what was checked cannot change afterwards.
+absl::StatusOr<SealedHeader> ReadHeader(int descriptor, uint64_t file_bytes, const std::string& path) {
+  SealedHeader header;
+  header.magic = {};
+  const ssize_t got = pread(descriptor, &header, sizeof(header), 0);
+  if (got < 0) {
+    return CannotOpen(path, errno);
+  }
+  if (header.magic != kSealedMagic) {
+    return Damaged(path, kHeaderName, "it is not that of a sealed graph");
+  }
+  if (std::min(static_cast<uint64_t>(got), file_bytes) < sizeof(header)) {
+    return Damaged(path, kHeaderName, "the file ends within it");
+  }
+  if (header.checksum != ChecksumOf(header)) {
+    return Damaged(path, kHeaderName, "the checksum does not match");
+  }
+  if (header.version > kSealedVersion) {
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition, v1::STORE_CORRUPT,
+        absl::StrCat("the file has version ", header.version, " of the sealed format, and this program knows up to ",
+                     kSealedVersion, "; use a newer program"),
+        {{"resource", path}, {"section", std::string(kHeaderName)}});
+  }
+  return header;
+}
+
+PublicSizes SizesOf(const SealedHeader& header) {
+  return {header.node_count, header.feature_count, header.class_count};
+}
+
+// What a header with a right checksum says must still agree with itself and with the file.
+absl::Status CheckLayout(const SealedHeader& header, uint64_t file_bytes, const std::string& path) {
+  if (header.version != kSealedVersion || !FitsSealedFile(SizesOf(header))) {
+    return Damaged(path, kHeaderName, "its version or sizes are out of range");
+  }
+  std::array<uint64_t, kSectionCount> lengths = {};
+  uint64_t next = kSealedPageBytes;
+  for (size_t i = 0; i < kSectionCount; ++i) {
+    const SealedSection& section = header.sections[i];
+    lengths[i] = section.bytes;
+    if (section.offset != next) {
+      return Damaged(path, kSectionNames[i], "it does not begin where the section before it ends");
+    }
+    // Written so that no sum overflows: `next` is at most the file's length, and a length fits 63 bits.
+    if (section.bytes > file_bytes - next || RoundUpToPage(section.bytes) > file_bytes - next) {
+      return Damaged(path, kSectionNames[i], "the file ends within it");
+    }
+    next += RoundUpToPage(section.bytes);
+  }
+  if (next != file_bytes) {
+    return Damaged(path, kWholeFile, "there are bytes after its last section");
+  }
+  if (const std::optional<Section> misfit = FindMisfit(SizesOf(header), lengths); misfit.has_value()) {
+    return Damaged(path, NameOf(*misfit), "its length does not fit the graph's sizes");
+  }
+  return absl::OkStatus();
+}
+
+// Whether `good` says true of every block of 0..count-1, asked on all threads.
+bool GoodBlocks(int64_t count, const std::function<bool(int64_t first, int64_t last)>& good) {
+  std::atomic<bool> all = true;
+  const int64_t blocks = (count + kBlock - 1) / kBlock;
+  ParallelFor(blocks, HardwareThreads(), [&](int /*worker*/, int64_t block) {
+    if (all && !good(block * kBlock, std::min(count, (block + 1) * kBlock))) {
+      all = false;
+    }
+  });
+  return all;
+}
+
+template <typename Entry, typename IsGood>
+bool GoodEntries(std::span<const Entry> entries, const IsGood& is_good) {
+  return GoodBlocks(static_cast<int64_t>(entries.size()), [&](int64_t first, int64_t last) {
+    bool good = true;
+    for (int64_t i = first; i < last; ++i) {
+      good &= is_good(entries[static_cast<size_t>(i)]);
+    }
+    return good;
+  });
+}
+
+// Whether these are the offsets of rows with `entries` entries together.
+bool GoodOffsets(std::span<const int64_t> offsets, size_t entries) {
+  return offsets.front() == 0 && offsets.back() == static_cast<int64_t>(entries) &&
+         GoodBlocks(static_cast<int64_t>(offsets.size()) - 1, [&](int64_t first, int64_t last) {
+           bool good = true;
+           for (int64_t i = first; i < last; ++i) {
+             good &= offsets[static_cast<size_t>(i)] <= offsets[static_cast<size_t>(i) + 1];
+           }
+           return good;
+         });
+}
+
+enum class OwnColumn { kAllowed, kForbidden };
+
+// Whether every row is strictly ascending in 0..limit-1, and without its own number where that is forbidden. The
+// offsets are good.
+bool GoodRows(std::span<const int64_t> offsets, std::span<const int32_t> columns, int64_t limit, OwnColumn own) {
+  return GoodBlocks(static_cast<int64_t>(offsets.size()) - 1, [&](int64_t first, int64_t last) {
+    bool good = true;
+    for (int64_t row = first; row < last; ++row) {
+      const int64_t forbidden = own == OwnColumn::kForbidden ? row : -1;
+      int32_t previous = -1;
+      for (int64_t at = offsets[static_cast<size_t>(row)]; at < offsets[static_cast<size_t>(row) + 1]; ++at) {
+        const int32_t column = columns[static_cast<size_t>(at)];
+        good &= column > previous;
+        good &= column != forbidden;
+        previous = column;
+      }
+      good &= previous < limit;
+    }
+    return good;
+  });
+}
+
+}  // namespace
+
+struct SealedGraph::State {
+  // A section's verdict, found on first use.
+  struct Verdict {
+    std::once_flag once;
+    absl::Status status;
+  };
+
+  std::string path;
+  SealedHeader header;
+  PublicSizes sizes;
+  Mapping mapping;
+  std::array<Verdict, kSectionCount> verdicts;
+
+  State(std::string file, const SealedHeader& checked, Mapping mapped)
+      : path(std::move(file)), header(checked), sizes(SizesOf(checked)), mapping(std::move(mapped)) {}
+
+  template <typename Entry>
+  [[nodiscard]] std::span<const Entry> EntriesOf(Section section) const {
+    const SealedSection& place = header.sections[static_cast<size_t>(section)];
+    return {reinterpret_cast<const Entry*>(mapping.start() + place.offset), place.bytes / sizeof(Entry)};
+  }
+
+  // The section's verdict.
+  absl::Status Verify(Section section);
+  absl::Status VerifySection(Section section);
+  [[nodiscard]] absl::Status VerifyBytes(Section section) const;
+  [[nodiscard]] absl::Status VerifyStructure(Section section) const;
+  absl::StatusOr<EdgesView> Edges();
+  absl::StatusOr<GraphView> View();
+};
+
+absl::Status SealedGraph::State::Verify(Section section) {
+  Verdict& verdict = verdicts[static_cast<size_t>(section)];
+  std::call_once(verdict.once, [&] { verdict.status = VerifySection(section); });
+  return verdict.status;
+}
+
+absl::Status SealedGraph::State::VerifySection(Section section) {
+  // Columns are only looked at through offsets that are good.
+  if (section == Section::kNeighbours) {
+    DPAR_RETURN_IF_ERROR(Verify(Section::kEdgeOffsets));
+  } else if (section == Section::kFeatureColumns) {
+    DPAR_RETURN_IF_ERROR(Verify(Section::kFeatureOffsets));
+  }
+  // Verifying goes from front to back, so the kernel may read further ahead than it does for a reader of rows, who goes
+  // anywhere. Asking for the whole section at once would push out other pages when it is larger than memory.
+  const SealedSection& place = header.sections[static_cast<size_t>(section)];
+  mapping.Advise(place.offset, place.bytes, MADV_SEQUENTIAL);
+  const absl::Cleanup as_before = [&] { mapping.Advise(place.offset, place.bytes, MADV_NORMAL); };
+  DPAR_RETURN_IF_ERROR(VerifyBytes(section));
+  return VerifyStructure(section);
+}
+
+// The checksum, and that nothing was written behind the section.
+absl::Status SealedGraph::State::VerifyBytes(Section section) const {
+  const SealedSection& place = header.sections[static_cast<size_t>(section)];
+  const std::byte* start = mapping.start() + place.offset;
+  if (ChecksumOf(start, place.bytes) != place.checksum) {
+    return Damaged(path, NameOf(section), "the checksum does not match");
+  }
+  const bool padded = std::all_of(start + place.bytes, start + RoundUpToPage(place.bytes),
+                                  [](std::byte padding) { return padding == std::byte{0}; });
+  return padded ? absl::OkStatus() : Damaged(path, NameOf(section), "the bytes behind it are not zero");
+}
+
+absl::Status SealedGraph::State::VerifyStructure(Section section) const {
+  const auto neighbours = EntriesOf<int32_t>(Section::kNeighbours);
+  const auto columns = EntriesOf<int32_t>(Section::kFeatureColumns);
+  bool good = false;
+  absl::string_view fault;
+  switch (section) {
+    case Section::kEdgeOffsets:
+    case Section::kFeatureOffsets:
+      good = GoodOffsets(EntriesOf<int64_t>(section),
+                         section == Section::kEdgeOffsets ? neighbours.size() : columns.size());
+      fault = "its entries are not the offsets of rows";
+      break;
+    case Section::kNeighbours:
+      good = GoodRows(EntriesOf<int64_t>(Section::kEdgeOffsets), neighbours, sizes.node_count, OwnColumn::kForbidden);
+      fault = "a row is out of order, names a node that there is not, or names its own";
+      break;
+    case Section::kFeatureColumns:
+      good = GoodRows(EntriesOf<int64_t>(Section::kFeatureOffsets), columns, sizes.feature_count, OwnColumn::kAllowed);
+      fault = "a row is out of order or names a column that there is not";
+      break;
+    case Section::kFeatureValues:
+      good = GoodEntries(EntriesOf<float>(section), [](float value) { return std::isfinite(value) && value != 0; });
+      fault = "a value is zero or not finite";
+      break;
+    case Section::kLabels:
+      good = GoodEntries(EntriesOf<int32_t>(section),
+                         [this](int32_t label) { return label >= kUnlabelled && label < sizes.class_count; });
+      fault = "a label names a class that there is not";
+      break;
+  }
+  return good ? absl::OkStatus() : Damaged(path, NameOf(section), fault);
+}
+
+absl::StatusOr<EdgesView> SealedGraph::State::Edges() {
+  DPAR_RETURN_IF_ERROR(Verify(Section::kEdgeOffsets));
+  DPAR_RETURN_IF_ERROR(Verify(Section::kNeighbours));
+  return EdgesView{EntriesOf<int64_t>(Section::kEdgeOffsets), EntriesOf<int32_t>(Section::kNeighbours)};
+}
+
+absl::StatusOr<GraphView> SealedGraph::State::View() {
+  GraphView view;
+  view.sizes = sizes;
+  DPAR_ASSIGN_OR_RETURN(view.edges, Edges());
+  for (const Section section :
+       {Section::kFeatureOffsets, Section::kFeatureColumns, Section::kFeatureValues, Section::kLabels}) {
+    DPAR_RETURN_IF_ERROR(Verify(section));
+  }
+  view.features = {EntriesOf<int64_t>(Section::kFeatureOffsets), EntriesOf<int32_t>(Section::kFeatureColumns),
+                   EntriesOf<float>(Section::kFeatureValues)};
+  view.labels = EntriesOf<int32_t>(Section::kLabels);
+  return view;
+}
+
+SealedGraph::SealedGraph(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SealedGraph::SealedGraph(SealedGraph&& other) noexcept = default;
+SealedGraph& SealedGraph::operator=(SealedGraph&& other) noexcept = default;
+SealedGraph::~SealedGraph() = default;
+
+absl::StatusOr<SealedGraph> SealedGraph::Open(const std::string& path) {
+  // Non-blocking, so that a path that names a pipe does not hang.
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) {
+    return CannotOpen(path, errno);
+  }
+  const absl::Cleanup close_it = [descriptor] { close(descriptor); };
+  struct stat facts = {};
+  if (fstat(descriptor, &facts) != 0) {
+    return CannotOpen(path, errno);
+  }
+  if (!S_ISREG(facts.st_mode)) {
+    return Damaged(path, kWholeFile, "it is not a regular file");
+  }
+  const auto file_bytes = static_cast<size_t>(facts.st_size);
+  DPAR_ASSIGN_OR_RETURN(const SealedHeader header, ReadHeader(descriptor, file_bytes, path));
+  DPAR_RETURN_IF_ERROR(CheckLayout(header, file_bytes, path));
+  void* start = mmap(nullptr, file_bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (start == MAP_FAILED) {
+    return CannotOpen(path, errno);
+  }
+  return SealedGraph(std::make_unique<State>(path, header, Mapping(start, file_bytes)));
+}
+
+const PublicSizes& SealedGraph::sizes() const { return state_->sizes; }
+
+absl::StatusOr<EdgesView> SealedGraph::Edges() const { return state_->Edges(); }
+
+absl::StatusOr<GraphView> SealedGraph::View() const { return state_->View(); }
+
+absl::Status SealedGraph::Check() const { return state_->View().status(); }
+
+bool IsSealedGraph(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) {
+    return false;
+  }
+  const absl::Cleanup close_it = [descriptor] { close(descriptor); };
+  std::array<char, kSealedMagic.size()> start = {};
+  return pread(descriptor, start.data(), start.size(), 0) == static_cast<ssize_t>(start.size()) &&
+         start == kSealedMagic;
+}
+
+}  // namespace dpar

@@ -1,0 +1,111 @@
+#include <fcntl.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+
+#include "absl/cleanup/cleanup.h"
+#include "core/graph/graph_error.h"
+#include "core/graph/sealed_format.h"
+#include "core/graph/sealed_graph.h"
+#include "core/graph/temporary_file.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+// Small enough to stay in a cache between its checksum and its way to the kernel.
+constexpr size_t kChunkBytes = 1 << 18;
+
+using Bytes = std::span<const std::byte>;
+
+struct FreeState {
+  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
+};
+
+std::array<Bytes, kSectionCount> SectionsOf(const GraphView& graph) {
+  return {std::as_bytes(graph.edges.offsets),    std::as_bytes(graph.edges.neighbours),
+          std::as_bytes(graph.features.offsets), std::as_bytes(graph.features.columns),
+          std::as_bytes(graph.features.values),  std::as_bytes(graph.labels)};
+}
+
+// Offsets and lengths; checksums follow.
+absl::StatusOr<SealedHeader> LayOut(const PublicSizes& sizes, const std::array<Bytes, kSectionCount>& sections) {
+  if (!FitsSealedFile(sizes)) {
+    return GraphError(kWholeFile, "has a size that does not fit 32 bits");
+  }
+  SealedHeader header;
+  header.node_count = sizes.node_count;
+  header.feature_count = sizes.feature_count;
+  header.class_count = sizes.class_count;
+  std::array<uint64_t, kSectionCount> lengths = {};
+  uint64_t next = kSealedPageBytes;
+  for (size_t i = 0; i < kSectionCount; ++i) {
+    lengths[i] = sections[i].size();
+    header.sections[i].offset = next;
+    header.sections[i].bytes = lengths[i];
+    next += RoundUpToPage(lengths[i]);
+  }
+  if (const std::optional<Section> misfit = FindMisfit(sizes, lengths); misfit.has_value()) {
+    return GraphError(kSectionNames[static_cast<size_t>(*misfit)], "has a length that does not fit the graph's sizes");
+  }
+  return header;
+}
+
+absl::Status WriteAt(int descriptor, const std::string& path, uint64_t offset, Bytes bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = pwrite(descriptor, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (written < 0 && errno != EINTR) {
+      return WriteError(path, std::strerror(errno));
+    }
+    const size_t done = written > 0 ? static_cast<size_t>(written) : 0;
+    offset += done;
+    bytes = bytes.subspan(done);
+  }
+  return absl::OkStatus();
+}
+
+// Writes one section and its padding, and fills in its checksum.
+absl::Status WriteSection(int descriptor, const std::string& path, Bytes bytes, SealedSection& section) {
+  const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
+  if (state == nullptr) {
+    throw std::bad_alloc();
+  }
+  XXH3_128bits_reset(state.get());
+  for (size_t done = 0; done < bytes.size(); done += kChunkBytes) {
+    const Bytes chunk = bytes.subspan(done, std::min(kChunkBytes, bytes.size() - done));
+    XXH3_128bits_update(state.get(), chunk.data(), chunk.size());
+    DPAR_RETURN_IF_ERROR(WriteAt(descriptor, path, section.offset + done, chunk));
+  }
+  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
+  section.checksum = {hash.low64, hash.high64};
+  static constexpr std::array<std::byte, kSealedPageBytes> kZeros = {};
+  const uint64_t padding = RoundUpToPage(section.bytes) - section.bytes;
+  return WriteAt(descriptor, path, section.offset + section.bytes, Bytes(kZeros).first(padding));
+}
+
+}  // namespace
+
+absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph) {
+  const std::array<Bytes, kSectionCount> sections = SectionsOf(graph);
+  DPAR_ASSIGN_OR_RETURN(SealedHeader header, LayOut(graph.sizes, sections));
+  DPAR_ASSIGN_OR_RETURN(TemporaryFile temporary, TemporaryFile::Create(path));
+  const int descriptor = open(temporary.name().c_str(), O_WRONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return WriteError(path, std::strerror(errno));
+  }
+  const absl::Cleanup close_it = [descriptor] { close(descriptor); };
+  for (size_t i = 0; i < kSectionCount; ++i) {
+    DPAR_RETURN_IF_ERROR(WriteSection(descriptor, path, sections[i], header.sections[i]));
+  }
+  header.checksum = ChecksumOf(header);
+  DPAR_RETURN_IF_ERROR(WriteAt(descriptor, path, 0, std::as_bytes(std::span(&header, 1))));
+  return temporary.MoveTo(path);
+}
+
+}  // namespace dpar

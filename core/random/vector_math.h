@@ -1,0 +1,75 @@
+// Logarithm, sine and cosine as plain arithmetic on their arguments' bits, without branches and calls, so that a
+// compiler turns a loop over them into vector instructions. A library's vector functions were measured at two thirds of
+// the speed: they must reduce any angle, where ours is reduced by construction.
+#ifndef DPAR_CORE_RANDOM_VECTOR_MATH_H_
+#define DPAR_CORE_RANDOM_VECTOR_MATH_H_
+
+#include <bit>
+#include <cstdint>
+#include <numbers>
+
+namespace dpar {
+
+// An integer below 2^52 as a double, exactly. (AVX2 has no instruction for it.)
+[[gnu::always_inline]] inline double ExactDouble(uint64_t integer) {
+  constexpr uint64_t kTwoTo52 = 0x4330000000000000U;
+  return std::bit_cast<double>(integer | kTwoTo52) - 0x1p52;
+}
+
+// (bits + 1) 2^-64, rounded to a double: uniform on (0, 1] in steps of 2^-64 near 0 and 2^-53 near 1.
+[[gnu::always_inline]] inline double UnitReal(uint64_t bits) {
+  return (ExactDouble(bits >> 32U) * 0x1p32 + (ExactDouble(bits & 0xffffffffU) + 1)) * 0x1p-64;
+}
+
+// The natural logarithm of a normal x > 0, to 4 units in the last place. x = 2^e m with m in [sqrt(1/2), sqrt(2)), and
+// log m = 2 artanh((m - 1) / (m + 1)) by its series, whose rest is below 2^-57 of it.
+[[gnu::always_inline]] inline double VectorLog(double x) {
+  constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcdU;
+  constexpr uint64_t kOne = 0x3ff0000000000000U;
+  constexpr uint64_t kMantissa = 0x000fffffffffffffU;
+  const uint64_t shifted = std::bit_cast<uint64_t>(x) - kSqrtHalf + kOne;
+  const double exponent = ExactDouble(shifted >> 52U) - 1023;
+  const double m = std::bit_cast<double>((shifted & kMantissa) + kSqrtHalf);
+  const double s = (m - 1) / (m + 1);
+  const double y = s * s;
+  double series = 1.0 / 19;
+  series = series * y + 1.0 / 17;
+  series = series * y + 1.0 / 15;
+  series = series * y + 1.0 / 13;
+  series = series * y + 1.0 / 11;
+  series = series * y + 1.0 / 9;
+  series = series * y + 1.0 / 7;
+  series = series * y + 1.0 / 5;
+  series = series * y + 1.0 / 3;
+  return exponent * std::numbers::ln2 + (2 * s + 2 * s * y * series);
+}
+
+// sin x for |x| <= pi/4, to 3 units in the last place: Taylor's series, whose rest is below 2^-53 of it.
+[[gnu::always_inline]] inline double VectorSin(double x) {
+  const double y = x * x;
+  double series = -1.0 / 1307674368000;
+  series = series * y + 1.0 / 6227020800;
+  series = series * y - 1.0 / 39916800;
+  series = series * y + 1.0 / 362880;
+  series = series * y - 1.0 / 5040;
+  series = series * y + 1.0 / 120;
+  series = series * y - 1.0 / 6;
+  return x + x * y * series;
+}
+
+// cos x for |x| <= pi/4, likewise.
+[[gnu::always_inline]] inline double VectorCos(double x) {
+  const double y = x * x;
+  double series = 1.0 / 20922789888000;
+  series = series * y - 1.0 / 87178291200;
+  series = series * y + 1.0 / 479001600;
+  series = series * y - 1.0 / 3628800;
+  series = series * y + 1.0 / 40320;
+  series = series * y - 1.0 / 720;
+  series = series * y + 1.0 / 24;
+  return 1 - 0.5 * y + y * y * series;
+}
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_RANDOM_VECTOR_MATH_H_
