@@ -1,0 +1,248 @@
+#include "core/appr/private_rows.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/appr/selection.h"
+#include "core/error.h"
+#include "core/parallel.h"
+#include "core/privacy/event.h"
+#include "core/random/lattice.h"
+#include "core/random/subsets.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+
+namespace dpar {
+namespace {
+
+// Room for the rounding of a norm over up to 2^25 entries, and of the division by it.
+constexpr double kClipGuard = 1 - 0x1p-27;
+constexpr size_t kRowsPerBlock = 1024;
+// A row's entries sum to at most 1, so a larger clip is none; a smaller one leaves nothing that a double resolves.
+constexpr double kSmallestClip = 1e-12;
+constexpr double kLargestClip = 1e6;
+// Clipped values over noise, in steps of the lattice, must stay exact integers of a double.
+constexpr double kMaxClipOverNoise = 0x1p20;
+
+absl::Status Validate(const PrivateRowsOptions& options, int64_t node_count) {
+  DPAR_RETURN_IF_ERROR(ValidateParameters(options.solver));
+  if (node_count < 1) {
+    return InvalidField("graph", "the graph has no nodes");
+  }
+  DPAR_RETURN_IF_ERROR(ValidateRange("rows", options.rows, int64_t{1}, node_count));
+  DPAR_RETURN_IF_ERROR(ValidateRange("k", options.k, int64_t{1}, node_count));
+  if (options.mechanism != ApprMechanism::kGm && options.k > kMaxEventCount / options.rows) {
+    return InvalidField("k", absl::StrCat("rows * k must be at most ", kMaxEventCount));
+  }
+  DPAR_RETURN_IF_ERROR(ValidateRange("clip", options.clip, kSmallestClip, kLargestClip));
+  DPAR_RETURN_IF_ERROR(ValidatePositive("noise", options.noise));
+  if (options.noise * kMaxClipOverNoise < options.clip) {
+    return InvalidField("noise", "noise must be at least clip / 2^20");
+  }
+  if (options.mechanism != ApprMechanism::kEm1) {
+    return options.value_noise == 0 ? absl::OkStatus()
+                                    : InvalidField("value_noise", "value_noise belongs to EM1; it must be 0");
+  }
+  DPAR_RETURN_IF_ERROR(ValidatePositive("value_noise", options.value_noise));
+  if (options.value_noise * kMaxClipOverNoise < options.clip) {
+    return InvalidField("value_noise", "value_noise must be at least clip / 2^20");
+  }
+  return absl::OkStatus();
+}
+
+double Norm(const std::vector<double>& values) {
+  return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
+}
+
+// Algorithm 3. The entries' order is that of the noisy values before they are rounded, which is the order in which the
+// ideal mechanism on the truncated row shows them.
+std::vector<SelectedEntry> GaussianRow(const PrivateRowsOptions& options, int64_t node_count, SparseVector row,
+                                       RandomSource& random) {
+  const double scale = std::min(1.0, kClipGuard * options.clip / Norm(row.values));
+  const double step = LatticeStep(options.noise, kApprLatticeBits);
+  for (double& value : row.values) {
+    value = TruncateToLattice(value * scale, step);
+  }
+  std::vector<SelectedEntry> entries =
+      SelectTopK(row, node_count, options.k, SelectionNoise::kGaussian, options.noise, random);
+  for (SelectedEntry& entry : entries) {
+    entry.value += RoundToLattice(entry.noise, step);
+  }
+  return entries;
+}
+
+// Algorithm 1, options I and II.
+std::vector<SelectedEntry> ExponentialRow(const PrivateRowsOptions& options, int64_t node_count, SparseVector row,
+                                          RandomSource& random) {
+  for (double& value : row.values) {
+    value = std::min(value, options.clip);
+  }
+  std::vector<SelectedEntry> entries =
+      SelectTopK(row, node_count, options.k, SelectionNoise::kGumbel, options.noise, random);
+  if (options.mechanism == ApprMechanism::kEm0) {
+    for (SelectedEntry& entry : entries) {
+      entry.value = 1 / static_cast<double>(options.k);
+    }
+    return entries;
+  }
+  const double step = LatticeStep(options.value_noise, kApprLatticeBits);
+  std::vector<double> values;
+  for (const SelectedEntry& entry : entries) {
+    values.push_back(TruncateToLattice(entry.value, step));
+  }
+  AddLatticeLaplace(random, options.value_noise, kApprLatticeBits, values);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    entries[i].value = values[i];
+  }
+  return entries;
+}
+
+std::vector<SelectedEntry> PrivateRow(const PrivateRowsOptions& options, int64_t node_count, SparseVector row,
+                                      RandomSource& random) {
+  return options.mechanism == ApprMechanism::kGm ? GaussianRow(options, node_count, std::move(row), random)
+                                                 : ExponentialRow(options, node_count, std::move(row), random);
+}
+
+using Row = std::vector<std::pair<int32_t, double>>;
+
+ApprRows Assemble(int64_t node_count, std::vector<int32_t> seeds, std::vector<Row> rows) {
+  ApprRows result;
+  result.node_count = node_count;
+  result.seeds = std::move(seeds);
+  for (Row& row : rows) {
+    std::sort(row.begin(), row.end());
+    for (const auto& [id, value] : row) {
+      result.columns.push_back(id);
+      result.values.push_back(value);
+    }
+    result.offsets.push_back(static_cast<int64_t>(result.columns.size()));
+  }
+  return result;
+}
+
+// Makes rows on several threads, with a solver for each.
+class RowMaker {
+ public:
+  using MakeRow =
+      std::function<absl::StatusOr<Row>(size_t index, ApprSolver& solver, const std::function<bool()>& keep_going)>;
+
+  RowMaker(const ApprParameters& parameters, size_t row_count, int threads, const RowsCallback& callback)
+      : callback_(callback), rows_(row_count), solvers_(static_cast<size_t>(threads), ApprSolver(parameters)) {}
+
+  // Makes rows first..last-1.
+  absl::Status Make(size_t first, size_t last, const MakeRow& make_row) {
+    const auto keep_going = [this] { return !stopped_ && callback_(rows_done_); };
+    ParallelFor(static_cast<int64_t>(last - first), static_cast<int>(solvers_.size()), [&](int worker, int64_t i) {
+      if (stopped_) {
+        return;
+      }
+      const size_t index = first + static_cast<size_t>(i);
+      absl::StatusOr<Row> row = make_row(index, solvers_[static_cast<size_t>(worker)], keep_going);
+      if (!row.ok()) {
+        Stop(row.status());
+        return;
+      }
+      rows_[index] = *std::move(row);
+      if (!callback_(++rows_done_)) {
+        Stop(absl::CancelledError("cancelled"));
+      }
+    });
+    return status_;
+  }
+
+  std::vector<Row> Take() { return std::move(rows_); }
+
+ private:
+  void Stop(const absl::Status& status) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    status_.Update(status);
+    stopped_ = true;
+  }
+
+  const RowsCallback& callback_;
+  std::vector<Row> rows_;
+  std::vector<ApprSolver> solvers_;
+  std::atomic<int64_t> rows_done_ = 0;
+  std::atomic<bool> stopped_ = false;
+  std::mutex mutex_;
+  absl::Status status_;  // guarded by mutex_ while threads run
+};
+
+}  // namespace
+
+absl::StatusOr<v1::PrivacyEvent> PrivateRowsEvent(const PrivateRowsOptions& options, int64_t node_count) {
+  DPAR_RETURN_IF_ERROR(Validate(options, node_count));
+  if (options.mechanism == ApprMechanism::kGm) {
+    const double sensitivity = std::sqrt(2 * static_cast<double>(options.rows)) * options.clip;
+    return MakeGaussianEvent(std::nextafter(sensitivity, HUGE_VAL), options.noise, 1);
+  }
+  const int64_t selections = options.rows * options.k;
+  DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent selection, MakeBoundedRangeEvent(2 * options.clip / options.noise));
+  DPAR_ASSIGN_OR_RETURN(v1::PrivacyEvent all_selections, MakeRepetitionEvent(selections, selection));
+  if (options.mechanism == ApprMechanism::kEm0) {
+    return all_selections;
+  }
+  DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent value, MakeLaplaceEvent(options.clip, options.value_noise));
+  DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent all_values, MakeRepetitionEvent(selections, value));
+  return MakeCompositionEvent({all_selections, all_values});
+}
+
+std::vector<int32_t> DrawSeeds(int64_t node_count, int64_t rows, RandomSource& random) {
+  const std::vector<int64_t> drawn = SampleWithoutReplacement(random, node_count, rows);
+  return std::vector<int32_t>(drawn.begin(), drawn.end());
+}
+
+absl::StatusOr<ApprRows> DrawPrivateRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
+                                         RandomSource& random, const RowsCallback& callback) {
+  const int64_t node_count = graph.sizes.node_count;
+  DPAR_RETURN_IF_ERROR(Validate(options, node_count));
+  std::vector<int32_t> seeds = DrawSeeds(node_count, options.rows, random);
+  RowMaker maker(options.solver, seeds.size(), threads, callback);
+  // In blocks, since every row's stream is made before its block starts.
+  for (size_t first = 0; first < seeds.size(); first += kRowsPerBlock) {
+    const size_t last = std::min(first + kRowsPerBlock, seeds.size());
+    std::vector<std::unique_ptr<RandomSource>> streams;
+    for (size_t i = first; i < last; ++i) {
+      streams.push_back(random.Split());
+    }
+    const auto make_row = [&](size_t i, ApprSolver& solver,
+                              const std::function<bool()>& keep_going) -> absl::StatusOr<Row> {
+      SparseVector exact;
+      if (!graph.IsNull(seeds[i])) {
+        DPAR_ASSIGN_OR_RETURN(exact, solver.Solve(graph.edges, seeds[i], keep_going));
+      }
+      Row row;
+      for (const SelectedEntry& entry : PrivateRow(options, node_count, std::move(exact), *streams[i - first])) {
+        row.emplace_back(entry.id, entry.value);
+      }
+      return row;
+    };
+    DPAR_RETURN_IF_ERROR(maker.Make(first, last, make_row));
+  }
+  return Assemble(node_count, std::move(seeds), maker.Take());
+}
+
+absl::StatusOr<ApprRows> SolveRows(const EdgesView& edges, const ApprParameters& parameters,
+                                   const std::vector<int32_t>& seeds, int threads, const RowsCallback& callback) {
+  DPAR_RETURN_IF_ERROR(ValidateParameters(parameters));
+  RowMaker maker(parameters, seeds.size(), threads, callback);
+  const auto make_row = [&](size_t i, ApprSolver& solver,
+                            const std::function<bool()>& keep_going) -> absl::StatusOr<Row> {
+    DPAR_ASSIGN_OR_RETURN(const SparseVector exact, solver.Solve(edges, seeds[i], keep_going));
+    Row row;
+    for (size_t j = 0; j < exact.ids.size(); ++j) {
+      row.emplace_back(exact.ids[j], exact.values[j]);
+    }
+    return row;
+  };
+  DPAR_RETURN_IF_ERROR(maker.Make(0, seeds.size(), make_row));
+  return Assemble(edges.node_count(), seeds, maker.Take());
+}
+
+}  // namespace dpar

@@ -1,0 +1,193 @@
+#include "core/appr/solver.h"
+
+#include <bit>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+
+namespace dpar {
+namespace {
+
+constexpr double kSmallestRho = 1e-12;
+constexpr double kSmallestGamma = 1e-12;
+constexpr size_t kFirstTableSize = 1U << 12U;
+constexpr size_t kPrefetchDistance = 8;
+constexpr int64_t kVisitsBetweenQuestions = 1 << 20;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+uint32_t ShiftFor(size_t table_size) { return 32U - static_cast<uint32_t>(std::bit_width(table_size) - 1); }
+
+// Where the search for an id begins (Knuth's multiplicative hashing).
+size_t FirstSlot(int32_t id, uint32_t shift) {
+  constexpr uint32_t kGoldenRatio = 2654435769U;
+  return (static_cast<uint32_t>(id) * kGoldenRatio) >> shift;
+}
+
+int64_t TableEntry(int32_t id, uint32_t number) { return (int64_t{id} << 32U) | number; }
+
+}  // namespace
+
+absl::Status ValidateParameters(const ApprParameters& parameters) {
+  DPAR_RETURN_IF_ERROR(ValidateProbability("alpha", parameters.alpha));
+  DPAR_RETURN_IF_ERROR(ValidateRange("rho", parameters.rho, kSmallestRho, 1.0));
+  return ValidateRange("gamma", parameters.gamma, kSmallestGamma, 1.0);
+}
+
+ApprSolver::ApprSolver(const ApprParameters& parameters)
+    : parameters_(parameters), table_(kFirstTableSize, -1), table_shift_(ShiftFor(kFirstTableSize)) {}
+
+absl::StatusOr<SparseVector> ApprSolver::Solve(const EdgesView& edges, int64_t seed,
+                                               const std::function<bool()>& keep_going) {
+  if (seed < 0 || seed >= edges.node_count()) {
+    return InvalidField("seed", absl::StrCat("the seed must be a node, 0 to ", edges.node_count() - 1, ", got ", seed));
+  }
+  Clear();
+  if (!parameters_.self_loops && edges.neighbours_of(seed).empty()) {
+    return SparseVector();
+  }
+  const uint32_t first = Number(static_cast<int32_t>(seed));
+  hot_[first].residual = parameters_.alpha;
+  queue_.push_back(first);
+  while (!queue_.empty()) {
+    LookUpRows(edges);
+    for (const uint32_t number : queue_) {
+      Step(edges, number);
+      if (visits_ > kVisitsBetweenQuestions) {
+        visits_ = 0;
+        if (!keep_going()) {
+          return absl::CancelledError("cancelled");
+        }
+      }
+    }
+    queue_.clear();
+    std::swap(queue_, next_);
+  }
+  SparseVector result;
+  for (const Node& node : nodes_) {
+    if (node.value > 0) {
+      result.ids.push_back(node.id);
+      result.values.push_back(node.value);
+    }
+  }
+  return result;
+}
+
+void ApprSolver::Clear() {
+  for (const Node& node : nodes_) {
+    table_[static_cast<size_t>(node.table_slot)] = -1;
+  }
+  hot_.clear();
+  nodes_.clear();
+  neighbour_numbers_.clear();
+  queue_.clear();
+  next_.clear();
+  visits_ = 0;
+}
+
+// At most half of the table is in use, so searches are short.
+void ApprSolver::GrowTable() {
+  table_.assign(2 * table_.size(), -1);
+  table_shift_ = ShiftFor(table_.size());
+  for (size_t number = 0; number < nodes_.size(); ++number) {
+    Node& node = nodes_[number];
+    size_t slot = FirstSlot(node.id, table_shift_);
+    while (table_[slot] >= 0) {
+      slot = (slot + 1) & (table_.size() - 1);
+    }
+    table_[slot] = TableEntry(node.id, static_cast<uint32_t>(number));
+    node.table_slot = static_cast<int32_t>(slot);
+  }
+}
+
+// The node's number, a new one when it is met for the first time. Its degree is at least 1, since a neighbour led here,
+// so the smallest possible limit stands until somebody has to know better: most nodes never reach it, and their
+// degrees, each a miss in every cache on a large graph, are never read.
+uint32_t ApprSolver::Number(int32_t id) {
+  size_t slot = FirstSlot(id, table_shift_);
+  for (; table_[slot] >= 0; slot = (slot + 1) & (table_.size() - 1)) {
+    if (table_[slot] >> 32U == id) {
+      return static_cast<uint32_t>(table_[slot]);
+    }
+  }
+  const auto number = static_cast<uint32_t>(nodes_.size());
+  table_[slot] = TableEntry(id, number);
+  const double smallest_degree = parameters_.self_loops ? 2 : 1;
+  hot_.push_back({0, (1 + parameters_.gamma) * parameters_.rho * parameters_.alpha * smallest_degree});
+  nodes_.push_back({.id = id, .table_slot = static_cast<int32_t>(slot)});
+  if (2 * nodes_.size() > table_.size()) {
+    GrowTable();
+  }
+  return number;
+}
+
+// Where the rows of the queued nodes are, whose addresses were prefetched when they were queued; and prefetches the
+// rows. On a large graph these are the misses that cost most, and this way they overlap.
+void ApprSolver::LookUpRows(const EdgesView& edges) {
+  for (const uint32_t number : queue_) {
+    Node& node = nodes_[number];
+    if (node.threshold > 0) {
+      continue;
+    }
+    const auto id = static_cast<size_t>(node.id);
+    node.first_edge = edges.offsets[id];
+    node.edge_count = edges.offsets[id + 1] - node.first_edge;
+    const int64_t degree = node.edge_count + (parameters_.self_loops ? 1 : 0);
+    node.threshold = parameters_.rho * parameters_.alpha * static_cast<double>(degree);
+    if (hot_[number].residual > (1 + parameters_.gamma) * node.threshold) {
+      __builtin_prefetch(edges.neighbours.data() + node.first_edge);
+    }
+  }
+}
+
+void ApprSolver::NumberNeighbours(const EdgesView& edges, uint32_t number) {
+  Node& node = nodes_[number];
+  node.neighbours_at = static_cast<int64_t>(neighbour_numbers_.size());
+  const std::span<const int32_t> ids =
+      edges.neighbours.subspan(static_cast<size_t>(node.first_edge), static_cast<size_t>(node.edge_count));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (i + kPrefetchDistance < ids.size()) {
+      __builtin_prefetch(&table_[FirstSlot(ids[i + kPrefetchDistance], table_shift_)]);
+    }
+    neighbour_numbers_.push_back(Number(ids[i]));
+  }
+}
+
+// Brings the node's residual down to its threshold, if it is above its limit.
+void ApprSolver::Step(const EdgesView& edges, uint32_t number) {
+  const double threshold = nodes_[number].threshold;
+  hot_[number].limit = (1 + parameters_.gamma) * threshold;
+  const double excess = hot_[number].residual - threshold;
+  if (hot_[number].residual <= hot_[number].limit) {
+    return;
+  }
+  if (nodes_[number].neighbours_at < 0) {
+    NumberNeighbours(edges, number);
+  }
+  Node& node = nodes_[number];
+  const double degree = static_cast<double>(node.edge_count) + (parameters_.self_loops ? 1 : 0);
+  const double share = (1 - parameters_.alpha) / (2 * degree);
+  const double diagonal = (1 + parameters_.alpha) / 2 - (parameters_.self_loops ? share : 0);
+  const double step = excess / diagonal;
+  node.value += step;
+  hot_[number].residual = threshold;
+  const double spread = share * step;
+  const auto neighbours = std::span<const uint32_t>(neighbour_numbers_)
+                              .subspan(static_cast<size_t>(node.neighbours_at), static_cast<size_t>(node.edge_count));
+  for (const uint32_t neighbour : neighbours) {
+    Hot& hot = hot_[neighbour];
+    hot.residual += spread;
+    if (hot.residual > hot.limit) {
+      hot.limit = kInfinity;
+      next_.push_back(neighbour);
+      __builtin_prefetch(&edges.offsets[static_cast<size_t>(nodes_[neighbour].id)]);
+    }
+  }
+  visits_ += node.edge_count;
+}
+
+}  // namespace dpar

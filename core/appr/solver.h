@@ -1,0 +1,89 @@
+// Approximate personalised PageRank by l1 regularisation (Fountoulakis, Roosta-Khorasani, Shun, Cheng, Mahoney 2019).
+//
+// For a seed s on a graph with adjacency A and degrees D the vector is p = D^1/2 x, where x minimises
+//   x^T Q x / 2 - alpha x^T D^-1/2 e_s + rho alpha |D^1/2 x|_1,   Q = (1+alpha)/2 I - (1-alpha)/2 D^-1/2 A D^-1/2.
+// With the residual r = alpha e_s + (1-alpha)/2 A D^-1 p - (1+alpha)/2 p the optimum is where p >= 0, r_i = rho alpha
+// d_i on the support and r_i <= rho alpha d_i off it. The solver starts at p = 0 and takes exact steps in single
+// coordinates whose residual is above (1 + gamma) rho alpha d_i, until there is none. Steps only ever raise p and the
+// neighbours' residuals, so p grows towards the optimum from below. Column sums of Q in these coordinates are alpha, so
+// the l1 error at the end is at most the residuals' excess over alpha: gamma rho times the support's volume, which is
+// at most gamma.
+//
+// Time and memory follow the volume of the support (the sum of its nodes' degrees, at most 1 / rho): nodes are numbered
+// in the order in which they are met, and nothing of the graph's length exists, neither per row nor per solver.
+#ifndef DPAR_CORE_APPR_SOLVER_H_
+#define DPAR_CORE_APPR_SOLVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/graph/graph.h"
+
+namespace dpar {
+
+struct ApprParameters {
+  double alpha = 0.25;      // teleport probability, above 0 and below 1
+  double rho = 1e-4;        // sparsity: larger gives smaller supports; 1e-12..1
+  double gamma = 1e-4;      // relative tolerance of the optimality condition; 1e-12..1
+  bool self_loops = false;  // adds an edge from every node to itself, as the paper's released code does
+};
+
+// INVALID_ARGUMENT naming alpha, rho or gamma.
+absl::Status ValidateParameters(const ApprParameters& parameters);
+
+// Entries above 0, in no particular order.
+struct SparseVector {
+  std::vector<int32_t> ids;
+  std::vector<double> values;
+};
+
+// Scratch memory for one thread, kept from row to row.
+class ApprSolver {
+ public:
+  // The parameters must be valid.
+  explicit ApprSolver(const ApprParameters& parameters);
+
+  // The vector of `seed` (0..N-1). A seed without neighbours has the zero vector, unless there are self loops.
+  // `keep_going` is asked now and then, within milliseconds; when it says no, the answer is CANCELLED.
+  absl::StatusOr<SparseVector> Solve(const EdgesView& edges, int64_t seed, const std::function<bool()>& keep_going);
+
+ private:
+  // What a push to a node reads and writes: four to a cache line.
+  struct Hot {
+    double residual;
+    double limit;  // the residual above which the node is queued; infinite while it is
+  };
+  struct Node {
+    int32_t id = 0;
+    int32_t table_slot = 0;
+    double value = 0;
+    double threshold = 0;        // rho alpha d; 0 while the row has not been looked up
+    int64_t first_edge = 0;      // its row in the graph
+    int64_t edge_count = 0;      //
+    int64_t neighbours_at = -1;  // where its neighbours' numbers start in neighbour_numbers_; -1 before its first step
+  };
+
+  void Clear();
+  void GrowTable();
+  uint32_t Number(int32_t id);
+  void LookUpRows(const EdgesView& edges);
+  void NumberNeighbours(const EdgesView& edges, uint32_t number);
+  void Step(const EdgesView& edges, uint32_t number);
+
+  ApprParameters parameters_;
+  std::vector<Hot> hot_;
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> neighbour_numbers_;
+  std::vector<uint32_t> queue_;  // nodes to look at in this round
+  std::vector<uint32_t> next_;   // and in the next
+  std::vector<int64_t> table_;   // id and number of the nodes met, by a hash of the id; -1 is empty
+  uint32_t table_shift_ = 0;
+  int64_t visits_ = 0;  // edges seen since keep_going was asked
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_APPR_SOLVER_H_

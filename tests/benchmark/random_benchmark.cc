@@ -1,0 +1,156 @@
+// How fast the samplers are: build/release/bin/random_benchmark
+//
+// The reference is LibTorch's normal_() into a tensor of floats on one thread, with a generator that is fast and not
+// secure; ours are doubles from a keystream. Both fill the same number of values again and again in place, so that
+// memory is no part of it. The measurements take turns and the fastest turn of each counts, since others share the
+// machine. Two threads need two free cores at once, so the load average is printed beside them. LibTorch's two threads
+// have a tensor and a generator each: one call of normal_() uses one thread whatever it is allowed. The floor is the
+// keystream alone.
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "core/random/lattice.h"
+#include "core/random/noise.h"
+#include "core/random/secure_random.h"
+
+namespace dpar {
+namespace {
+
+constexpr int64_t kValues = int64_t{1} << 16U;  // 512 KiB of doubles
+// In one turn: about half a millisecond, to fit between what others do, but enough to make up for starting a thread.
+constexpr int kRefillsOnOneThread = 2;
+constexpr int kRefillsOnTwo = 16;
+constexpr int kTurns = 400;
+constexpr int kLatticeBits = 30;
+
+using Refill = std::function<void()>;
+using Fill = void (*)(RandomSource& random, std::span<double> out);
+
+struct Measurement {
+  std::string name;
+  std::vector<Refill> threads;  // one each
+  bool keystream = false;       // eight bytes of it a value
+  double seconds = std::numeric_limits<double>::infinity();
+
+  [[nodiscard]] int Refills() const { return threads.size() == 1 ? kRefillsOnOneThread : kRefillsOnTwo; }
+  [[nodiscard]] double PerSecond() const {
+    return static_cast<double>(threads.size()) * static_cast<double>(kValues) * Refills() / seconds;
+  }
+};
+
+// Each refill owns its source and its values, as a thread does.
+Refill OurRefill(Fill fill) {
+  auto random = std::make_shared<SecureRandom>();
+  auto values = std::make_shared<std::vector<double>>(kValues);
+  return [=] { fill(*random, *values); };
+}
+
+Refill KeystreamRefill() {
+  auto random = std::make_shared<SecureRandom>();
+  auto bytes = std::make_shared<std::vector<uint8_t>>(kValues * sizeof(double));
+  return [=] { random->Fill(*bytes); };
+}
+
+Refill TorchRefill(at::ScalarType type) {
+  constexpr uint64_t kSeed = 1;
+  const at::Tensor values = at::empty({kValues}, type);
+  const at::Generator generator = at::make_generator<at::CPUGeneratorImpl>(kSeed);
+  return [=] { values.normal_(0, 1, generator); };
+}
+
+void AddUnitLatticeNoise(RandomSource& random, std::span<double> out) {
+  AddLatticeNoise(random, 1.0, kLatticeBits, out);
+}
+
+double SecondsOf(const Measurement& measured) {
+  const auto repeat = [&](const Refill& refill) {
+    for (int i = 0; i < measured.Refills(); ++i) {
+      refill();
+    }
+  };
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<std::thread> others;
+  for (size_t i = 1; i < measured.threads.size(); ++i) {
+    others.emplace_back(repeat, std::cref(measured.threads[i]));
+  }
+  repeat(measured.threads[0]);
+  for (std::thread& other : others) {
+    other.join();
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+struct Measurements {
+  Measurement torch{"torch normal_, floats", {TorchRefill(at::kFloat)}};
+  Measurement torch_doubles{"torch normal_, doubles", {TorchRefill(at::kDouble)}};
+  Measurement gaussian{"FillGaussian", {OurRefill(FillGaussian)}, true};
+  Measurement torch_twice{"torch normal_, floats, 2 threads", {TorchRefill(at::kFloat), TorchRefill(at::kFloat)}};
+  Measurement gaussian_twice{"FillGaussian, 2 threads", {OurRefill(FillGaussian), OurRefill(FillGaussian)}, true};
+  Measurement exponential{"FillExponential", {OurRefill(FillExponential)}, true};
+  Measurement gumbel{"FillGumbel", {OurRefill(FillGumbel)}, true};
+  Measurement laplace{"FillLaplace", {OurRefill(FillLaplace)}, true};
+  Measurement lattice{"AddLatticeNoise", {OurRefill(AddUnitLatticeNoise)}, true};
+  Measurement keystream{"SecureRandom::Fill, 8 bytes a value", {KeystreamRefill()}, true};
+
+  [[nodiscard]] std::vector<Measurement*> All() {
+    return {&torch,       &torch_doubles, &gaussian, &torch_twice, &gaussian_twice,
+            &exponential, &gumbel,        &laplace,  &lattice,     &keystream};
+  }
+};
+
+void Print(const Measurement& measured, const Measurements& all) {
+  const double rate = measured.PerSecond();
+  const auto threads = static_cast<double>(measured.threads.size());
+  const double floor = all.keystream.PerSecond() * threads;
+  absl::PrintF("%-38s %10.1f %9.2f %8.2f %11s %9s\n", measured.name, rate / 1e6, 1e9 / rate,
+               rate / all.torch.PerSecond(),
+               measured.keystream ? absl::StrFormat("%.2f", rate * sizeof(double) / 1e9) : "-",
+               measured.keystream ? absl::StrFormat("%.1f", floor / rate) : "-");
+}
+
+void Run() {
+  at::set_num_threads(1);
+  Measurements all;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    for (Measurement* measured : all.All()) {
+      measured->seconds = std::min(measured->seconds, SecondsOf(*measured));
+    }
+  }
+  absl::PrintF("%d values filled again and again in place; the fastest of %d turns; one thread unless it says two\n",
+               kValues, kTurns);
+  absl::PrintF("x floor: how often the keystream alone would fit into the time.\n\n");
+  absl::PrintF("%-38s %10s %9s %8s %11s %9s\n", "", "million/s", "ns/value", "x torch", "stream GB/s", "x floor");
+  for (const Measurement* measured : all.All()) {
+    Print(*measured, all);
+  }
+  double load = 0;
+  getloadavg(&load, 1);
+  absl::PrintF("\nload average over the last minute, this included: %.1f on %d cores\n", load,
+               std::thread::hardware_concurrency());
+  absl::PrintF("two threads over one: FillGaussian x %.2f, torch x %.2f; FillGaussian over torch on two: x %.2f\n",
+               all.gaussian_twice.PerSecond() / all.gaussian.PerSecond(),
+               all.torch_twice.PerSecond() / all.torch.PerSecond(),
+               all.gaussian_twice.PerSecond() / all.torch_twice.PerSecond());
+}
+
+}  // namespace
+}  // namespace dpar
+
+int main() {
+  dpar::Run();
+  return EXIT_SUCCESS;
+}
