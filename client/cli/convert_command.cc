@@ -1,5 +1,4 @@
 // dpar graph convert: text files, npz or a sealed graph to npz or a sealed graph, on this machine.
-#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -12,6 +11,7 @@
 #include "core/error.h"
 #include "core/graph/csv_file.h"
 #include "core/graph/graph_file.h"
+#include "core/graph/local_graph.h"
 #include "core/graph/sealed_graph.h"
 #include "core/status_macros.h"
 
@@ -64,7 +64,7 @@ Json ConversionJson(const std::string& path, const GraphView& graph, const Impor
            {{"edges_symmetrised", report.edges_symmetrised},
             {"duplicates_merged", report.duplicates_merged},
             {"self_loops_dropped", report.self_loops_dropped},
-            {"unlabelled_nodes", report.unlabelled_nodes},
+            {"unlabelled_nodes", graph.CountUnlabelled()},
             {"zero_features_dropped", report.zero_features_dropped}}}};
 }
 
@@ -76,7 +76,7 @@ void PrintConversion(Session& session, const std::string& path, const GraphView&
                 << FormatCount(report.duplicates_merged) << " duplicates, dropped "
                 << FormatCount(report.self_loops_dropped) << " self loops and "
                 << FormatCount(report.zero_features_dropped) << " zero features; "
-                << FormatCount(report.unlabelled_nodes) << " nodes have no label\n";
+                << FormatCount(graph.CountUnlabelled()) << " nodes have no label\n";
   if (!IsSealedName(path)) {
     session.out() << "next: dpar graph inspect " << path << ", dpar upload " << path << "\n";
   }
@@ -89,28 +89,19 @@ class Conversion {
 
   absl::StatusOr<int> Run() {
     Say("reading");
-    if (!options_.input.empty() && IsSealedGraph(options_.input)) {
-      return FromSealed();
+    if (options_.input.empty()) {
+      const absl::StatusOr<ImportedGraph> imported = ReadCsvGraph(options_.text, GraphLimits(), std::nullopt);
+      DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
+      return Write(imported->graph, imported->report);
     }
-    const absl::StatusOr<ImportedGraph> imported = options_.input.empty()
-                                                       ? ReadCsvGraph(options_.text, GraphLimits(), std::nullopt)
-                                                       : ReadGraphFile(options_.input, GraphLimits(), std::nullopt);
-    DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
-    return Write(imported->graph, imported->report);
+    const absl::StatusOr<LocalGraph> input = LocalGraph::Open(options_.input);
+    DPAR_RETURN_IF_ERROR(AsLocal(input.status()));
+    const absl::StatusOr<GraphView> graph = input->View();
+    DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
+    return Write(*graph, input->report());
   }
 
  private:
-  // A sealed graph is canonical: reading it changes nothing.
-  absl::StatusOr<int> FromSealed() {
-    const absl::StatusOr<SealedGraph> sealed = SealedGraph::Open(options_.input);
-    DPAR_RETURN_IF_ERROR(AsLocal(sealed.status()));
-    const absl::StatusOr<GraphView> graph = sealed->View();
-    DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
-    ImportReport report;
-    report.unlabelled_nodes = std::count(graph->labels.begin(), graph->labels.end(), kUnlabelled);
-    return Write(*graph, report);
-  }
-
   absl::StatusOr<int> Write(const GraphView& graph, const ImportReport& report) {
     Say("writing");
     const std::string& path = options_.output;

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/graph/generate.h"
 #include "core/graph/graph_file.h"
+#include "core/graph/local_graph.h"
 #include "core/graph/sealed_graph.h"
 #include "core/graph/split.h"
 #include "core/random/random.h"
@@ -28,17 +29,17 @@ namespace {
 
 constexpr int64_t kMaxLabelsShown = 20;
 
-Json SizesJson(const Graph& graph) {
+Json SizesJson(const GraphView& graph) {
   return {{"node_count", graph.sizes.node_count},
           {"feature_count", graph.sizes.feature_count},
           {"class_count", graph.sizes.class_count},
-          {"edge_count", graph.edge_count()}};
+          {"edge_count", graph.edges.edge_count()}};
 }
 
-std::string SizesText(const Graph& graph) {
-  return absl::StrCat(FormatCount(graph.sizes.node_count), " nodes, ", FormatCount(graph.edge_count()), " edges, ",
-                      FormatCount(graph.sizes.feature_count), " features, ", FormatCount(graph.sizes.class_count),
-                      " classes");
+std::string SizesText(const GraphView& graph) {
+  return absl::StrCat(FormatCount(graph.sizes.node_count), " nodes, ", FormatCount(graph.edges.edge_count()),
+                      " edges, ", FormatCount(graph.sizes.feature_count), " features, ",
+                      FormatCount(graph.sizes.class_count), " classes");
 }
 
 struct GenerateOptions {
@@ -105,7 +106,7 @@ struct DegreeSummary {
   int64_t isolated = 0;
 };
 
-DegreeSummary SummariseDegrees(const Graph& graph) {
+DegreeSummary SummariseDegrees(const GraphView& graph) {
   DegreeSummary summary;
   if (graph.sizes.node_count == 0) {
     return summary;
@@ -113,7 +114,7 @@ DegreeSummary SummariseDegrees(const Graph& graph) {
   std::vector<int64_t> degrees;
   degrees.reserve(static_cast<size_t>(graph.sizes.node_count));
   for (int64_t node = 0; node < graph.sizes.node_count; ++node) {
-    degrees.push_back(static_cast<int64_t>(graph.edges().neighbours_of(node).size()));
+    degrees.push_back(static_cast<int64_t>(graph.edges.neighbours_of(node).size()));
   }
   std::sort(degrees.begin(), degrees.end());
   summary.smallest = degrees.front();
@@ -123,11 +124,11 @@ DegreeSummary SummariseDegrees(const Graph& graph) {
   return summary;
 }
 
-double PerNode(int64_t count, const Graph& graph) {
+double PerNode(int64_t count, const GraphView& graph) {
   return graph.sizes.node_count == 0 ? 0 : static_cast<double>(count) / static_cast<double>(graph.sizes.node_count);
 }
 
-std::vector<int64_t> CountLabels(const Graph& graph) {
+std::vector<int64_t> CountLabels(const GraphView& graph) {
   std::vector<int64_t> counts(static_cast<size_t>(graph.sizes.class_count), 0);
   for (const int32_t label : graph.labels) {
     if (label != kUnlabelled) {
@@ -137,15 +138,14 @@ std::vector<int64_t> CountLabels(const Graph& graph) {
   return counts;
 }
 
-void PrintInspection(Session& session, const std::string& path, const ImportedGraph& imported, bool counted) {
-  const Graph& graph = imported.graph;
+void PrintInspection(Session& session, const std::string& path, const GraphView& graph, const ImportReport& report,
+                     bool counted) {
   const DegreeSummary degrees = SummariseDegrees(graph);
   const std::vector<int64_t> labels = CountLabels(graph);
-  const ImportReport& report = imported.report;
   session.out() << path << "\n"
                 << "  nodes     " << FormatCount(graph.sizes.node_count) << "\n"
-                << "  edges     " << FormatCount(graph.edge_count()) << " (degree "
-                << absl::StrFormat("%.1f", PerNode(2 * graph.edge_count(), graph)) << " on average, "
+                << "  edges     " << FormatCount(graph.edges.edge_count()) << " (degree "
+                << absl::StrFormat("%.1f", PerNode(2 * graph.edges.edge_count(), graph)) << " on average, "
                 << degrees.smallest << " / " << degrees.median << " / " << degrees.largest << " least / median / most; "
                 << FormatCount(degrees.isolated) << " isolated)\n"
                 << "  features  " << FormatCount(graph.sizes.feature_count) << " ("
@@ -160,44 +160,54 @@ void PrintInspection(Session& session, const std::string& path, const ImportedGr
   if (shown < static_cast<int64_t>(labels.size())) {
     session.out() << "    and " << static_cast<int64_t>(labels.size()) - shown << " more\n";
   }
-  session.out() << "    none    " << FormatCount(report.unlabelled_nodes) << "\n"
+  session.out() << "    none    " << FormatCount(graph.CountUnlabelled()) << "\n"
                 << "  import    would symmetrise " << FormatCount(report.edges_symmetrised) << " directed edges, merge "
                 << FormatCount(report.duplicates_merged) << " duplicates, drop "
                 << FormatCount(report.self_loops_dropped) << "\n            self loops and "
                 << FormatCount(report.zero_features_dropped) << " zero features\n";
 }
 
-Json InspectionJson(const std::string& path, const ImportedGraph& imported, bool counted) {
-  const DegreeSummary degrees = SummariseDegrees(imported.graph);
+Json InspectionJson(const std::string& path, const GraphView& graph, const ImportReport& report, bool counted) {
+  const DegreeSummary degrees = SummariseDegrees(graph);
   Json json = {{"file", path}};
-  json.update(SizesJson(imported.graph));
+  json.update(SizesJson(graph));
   json["classes_from_labels"] = counted;
-  json["degree"] = {{"mean", PerNode(2 * imported.graph.edge_count(), imported.graph)},
+  json["degree"] = {{"mean", PerNode(2 * graph.edges.edge_count(), graph)},
                     {"least", degrees.smallest},
                     {"median", degrees.median},
                     {"most", degrees.largest},
                     {"isolated", degrees.isolated}};
-  json["features_per_node"] = PerNode(static_cast<int64_t>(imported.graph.features.columns.size()), imported.graph);
-  json["label_counts"] = CountLabels(imported.graph);
-  json["import"] = {{"edges_symmetrised", imported.report.edges_symmetrised},
-                    {"duplicates_merged", imported.report.duplicates_merged},
-                    {"self_loops_dropped", imported.report.self_loops_dropped},
-                    {"unlabelled_nodes", imported.report.unlabelled_nodes},
-                    {"zero_features_dropped", imported.report.zero_features_dropped}};
+  json["features_per_node"] = PerNode(static_cast<int64_t>(graph.features.columns.size()), graph);
+  json["label_counts"] = CountLabels(graph);
+  json["import"] = {{"edges_symmetrised", report.edges_symmetrised},
+                    {"duplicates_merged", report.duplicates_merged},
+                    {"self_loops_dropped", report.self_loops_dropped},
+                    {"unlabelled_nodes", graph.CountUnlabelled()},
+                    {"zero_features_dropped", report.zero_features_dropped}};
   return json;
+}
+
+// Whether the file states its class count, or it was counted. A sealed graph states it.
+absl::StatusOr<bool> ClassesAreCounted(const std::string& path) {
+  if (IsSealedGraph(path)) {
+    return false;
+  }
+  const auto sizes = ReadGraphSizes(path, GraphLimits());
+  DPAR_RETURN_IF_ERROR(AsLocal(sizes.status()));
+  return sizes->classes_from_labels;
 }
 
 absl::StatusOr<int> RunInspect(Session& session, const std::string& path) {
   DPAR_RETURN_IF_ERROR(CheckInputFile("file", path));
-  const GraphLimits limits;
-  const auto sizes = ReadGraphSizes(path, limits);
-  DPAR_RETURN_IF_ERROR(AsLocal(sizes.status()));
-  const auto imported = ReadGraphFile(path, limits, std::nullopt);
-  DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
+  DPAR_ASSIGN_OR_RETURN(const bool counted, ClassesAreCounted(path));
+  const auto local = LocalGraph::Open(path);
+  DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
+  const auto graph = local->View();
+  DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
   if (session.json()) {
-    session.PrintJson(InspectionJson(path, *imported, sizes->classes_from_labels));
+    session.PrintJson(InspectionJson(path, *graph, local->report(), counted));
   } else {
-    PrintInspection(session, path, *imported, sizes->classes_from_labels);
+    PrintInspection(session, path, *graph, local->report(), counted);
   }
   return kDone;
 }
@@ -205,7 +215,7 @@ absl::StatusOr<int> RunInspect(Session& session, const std::string& path) {
 void AddInspect(CLI::App& group, Command& chosen) {
   const auto path = std::make_shared<std::string>();
   CLI::App* command = group.add_subcommand("inspect", "Show what is in a graph file and what an upload would do to it");
-  command->add_option("FILE", *path, "Graph file (npz)")->required();
+  command->add_option("FILE", *path, "Graph file (npz or sealed)")->required();
   command->footer(Examples("  dpar graph inspect graph.npz"));
   command->callback([path, &chosen] { chosen = [path](Session& s) { return RunInspect(s, *path); }; });
 }
@@ -224,15 +234,17 @@ absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
   if (options.train == options.test) {
     return InvalidField("test", "--train and --test name the same file");
   }
-  const auto imported = ReadGraphFile(options.input, GraphLimits(), std::nullopt);
-  DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
+  const auto local = LocalGraph::Open(options.input);
+  DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
+  const auto whole = local->View();
+  DPAR_RETURN_IF_ERROR(AsLocal(whole.status()));
   DPAR_ASSIGN_OR_RETURN(const SlotSplit split,
-                        SplitSlots(imported->graph.sizes.node_count, options.test_share, session.random()));
-  const Graph test = InducedSubgraph(imported->graph, split.test);
-  const Graph train = InducedSubgraph(imported->graph, split.train);
+                        SplitSlots(whole->sizes.node_count, options.test_share, session.random()));
+  const Graph test = InducedSubgraph(*whole, split.test);
+  const Graph train = InducedSubgraph(*whole, split.train);
   DPAR_RETURN_IF_ERROR(AsLocal(WriteGraphFile(options.train, train)));
   DPAR_RETURN_IF_ERROR(AsLocal(WriteGraphFile(options.test, test)));
-  const int64_t removed = imported->graph.edge_count() - train.edge_count() - test.edge_count();
+  const int64_t removed = whole->edges.edge_count() - train.edge_count() - test.edge_count();
   if (session.json()) {
     Json train_json = {{"file", options.train}};
     train_json.update(SizesJson(train));
@@ -250,7 +262,7 @@ absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
 void AddSplit(CLI::App& group, Command& chosen) {
   const auto options = std::make_shared<SplitOptions>();
   CLI::App* command = group.add_subcommand("split", "Split a graph at random; edges between the parts are removed");
-  command->add_option("FILE", options->input, "Graph file (npz)")->required();
+  command->add_option("FILE", options->input, "Graph file (npz or sealed)")->required();
   command->add_option("--train", options->train, "File for the training part")->required();
   command->add_option("--test", options->test, "File for the test part")->required();
   command->add_option("--test-share", options->test_share, "Share of the nodes in the test part")

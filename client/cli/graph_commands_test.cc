@@ -66,6 +66,20 @@ TEST_F(GraphCommandsTest, GenerateWritesASealedGraphWhenTheNameSaysSo) {
   EXPECT_EQ(run.json()["edge_count"], edges->edge_count());
 }
 
+TEST_F(GraphCommandsTest, InspectAndSplitTakeASealedGraphAsTheyTakeAnNpz) {
+  ASSERT_EQ(RunCommand({"graph", "generate", "-o", Path("g.npz"), "--nodes", "300"}).exit_code, 0);
+  ASSERT_EQ(RunCommand({"graph", "convert", Path("g.npz"), "-o", Path("g.sealed")}).exit_code, 0);
+  auto npz = RunCommand({"graph", "inspect", Path("g.npz"), "--json"}).json();
+  auto sealed = RunCommand({"graph", "inspect", Path("g.sealed"), "--json"}).json();
+  npz.erase("file");
+  sealed.erase("file");
+  EXPECT_EQ(sealed, npz);
+  const CommandRun split =
+      RunCommand({"graph", "split", Path("g.sealed"), "--train", Path("a.npz"), "--test", Path("b.npz"), "--json"});
+  ASSERT_EQ(split.exit_code, 0) << split.err;
+  EXPECT_EQ(split.json()["test"]["node_count"], 60);
+}
+
 TEST_F(GraphCommandsTest, GenerateSaysWhatItDoes) {
   const CommandRun run = RunCommand({"graph", "generate", "-o", Path("g.npz"), "--nodes", "10"});
   EXPECT_EQ(run.exit_code, 0);

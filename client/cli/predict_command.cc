@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@
 #include "client/cli/format.h"
 #include "client/sdk/atomic_file.h"
 #include "core/error.h"
-#include "core/graph/graph_file.h"
+#include "core/graph/local_graph.h"
 #include "core/infer/model.h"
 #include "core/infer/predict.h"
 #include "core/status_macros.h"
@@ -87,12 +88,14 @@ absl::StatusOr<int> RunPredict(Session& session, const PredictArguments& argumen
   }
   const auto model = ReadModelFile(arguments.model);
   DPAR_RETURN_IF_ERROR(AsLocal(model.status()));
-  const auto imported = ReadGraphFile(arguments.graph, GraphLimits(), std::nullopt);
-  DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
-  const auto predicted = Predict(*model, imported->graph, options);
+  const auto local = LocalGraph::Open(arguments.graph);
+  DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
+  const auto graph = local->View();
+  DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
+  const auto predicted = Predict(*model, *graph, options);
   DPAR_RETURN_IF_ERROR(AsLocal(predicted.status()));
   const std::vector<Prediction>& predictions = *predicted;
-  const std::vector<int32_t>& labels = imported->graph.labels;
+  const std::span<const int32_t> labels = graph->labels;
   Outcome outcome;
   outcome.nodes = static_cast<int64_t>(predictions.size());
   outcome.labelled = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label != kUnlabelled; });

@@ -24,11 +24,29 @@ namespace {
 // Room for the rounding of a norm over up to 2^25 entries, and of the division by it.
 constexpr double kClipGuard = 1 - 0x1p-27;
 constexpr size_t kRowsPerBlock = 1024;
+constexpr int64_t kMaxEntries = 100'000'000;  // of all rows together
 // A row's entries sum to at most 1, so a larger clip is none; a smaller one leaves nothing that a double resolves.
 constexpr double kSmallestClip = 1e-12;
 constexpr double kLargestClip = 1e6;
 // Clipped values over noise, in steps of the lattice, must stay exact integers of a double.
 constexpr double kMaxClipOverNoise = 0x1p20;
+constexpr double kMaxNoiseOverClip = 1e9;
+
+absl::Status ValidateNoise(absl::string_view field, double noise, double clip) {
+  DPAR_RETURN_IF_ERROR(ValidatePositive(field, noise));
+  if (noise * kMaxClipOverNoise < clip || noise > kMaxNoiseOverClip * clip) {
+    return InvalidField(field, absl::StrCat(field, " must be between clip / 2^20 and 1e9 clip"));
+  }
+  return absl::OkStatus();
+}
+
+// An event's own error, about the option that made it.
+absl::StatusOr<v1::PrivacyEvent> NameOption(absl::string_view field, absl::StatusOr<v1::PrivacyEvent> event) {
+  if (!event.ok()) {
+    return InvalidField(field, absl::StrCat(field, " has no price at this clip: ", event.status().message()));
+  }
+  return event;
+}
 
 absl::Status Validate(const PrivateRowsOptions& options, int64_t node_count) {
   DPAR_RETURN_IF_ERROR(ValidateParameters(options.solver));
@@ -37,23 +55,16 @@ absl::Status Validate(const PrivateRowsOptions& options, int64_t node_count) {
   }
   DPAR_RETURN_IF_ERROR(ValidateRange("rows", options.rows, int64_t{1}, node_count));
   DPAR_RETURN_IF_ERROR(ValidateRange("k", options.k, int64_t{1}, node_count));
-  if (options.mechanism != ApprMechanism::kGm && options.k > kMaxEventCount / options.rows) {
-    return InvalidField("k", absl::StrCat("rows * k must be at most ", kMaxEventCount));
+  if (options.k > kMaxEntries / options.rows) {
+    return InvalidField("k", absl::StrCat("rows * k must be at most ", kMaxEntries));
   }
   DPAR_RETURN_IF_ERROR(ValidateRange("clip", options.clip, kSmallestClip, kLargestClip));
-  DPAR_RETURN_IF_ERROR(ValidatePositive("noise", options.noise));
-  if (options.noise * kMaxClipOverNoise < options.clip) {
-    return InvalidField("noise", "noise must be at least clip / 2^20");
-  }
+  DPAR_RETURN_IF_ERROR(ValidateNoise("noise", options.noise, options.clip));
   if (options.mechanism != ApprMechanism::kEm1) {
     return options.value_noise == 0 ? absl::OkStatus()
                                     : InvalidField("value_noise", "value_noise belongs to EM1; it must be 0");
   }
-  DPAR_RETURN_IF_ERROR(ValidatePositive("value_noise", options.value_noise));
-  if (options.value_noise * kMaxClipOverNoise < options.clip) {
-    return InvalidField("value_noise", "value_noise must be at least clip / 2^20");
-  }
-  return absl::OkStatus();
+  return ValidateNoise("value_noise", options.value_noise, options.clip);
 }
 
 double Norm(const std::vector<double>& values) {
@@ -133,17 +144,17 @@ class RowMaker {
       std::function<absl::StatusOr<Row>(size_t index, ApprSolver& solver, const std::function<bool()>& keep_going)>;
 
   RowMaker(const ApprParameters& parameters, size_t row_count, int threads, const RowsCallback& callback)
-      : callback_(callback), rows_(row_count), solvers_(static_cast<size_t>(threads), ApprSolver(parameters)) {}
+      : callback_(callback), rows_(row_count), workers_(static_cast<size_t>(threads), Worker{ApprSolver(parameters)}) {}
 
   // Makes rows first..last-1.
   absl::Status Make(size_t first, size_t last, const MakeRow& make_row) {
     const auto keep_going = [this] { return !stopped_ && callback_(rows_done_); };
-    ParallelFor(static_cast<int64_t>(last - first), static_cast<int>(solvers_.size()), [&](int worker, int64_t i) {
+    ParallelFor(static_cast<int64_t>(last - first), static_cast<int>(workers_.size()), [&](int worker, int64_t i) {
       if (stopped_) {
         return;
       }
       const size_t index = first + static_cast<size_t>(i);
-      absl::StatusOr<Row> row = make_row(index, solvers_[static_cast<size_t>(worker)], keep_going);
+      absl::StatusOr<Row> row = make_row(index, workers_[static_cast<size_t>(worker)].solver, keep_going);
       if (!row.ok()) {
         Stop(row.status());
         return;
@@ -159,6 +170,11 @@ class RowMaker {
   std::vector<Row> Take() { return std::move(rows_); }
 
  private:
+  // On cache lines of its own: threads that write to one line wait for each other.
+  struct alignas(128) Worker {
+    ApprSolver solver;
+  };
+
   void Stop(const absl::Status& status) {
     const std::lock_guard<std::mutex> lock(mutex_);
     status_.Update(status);
@@ -167,7 +183,7 @@ class RowMaker {
 
   const RowsCallback& callback_;
   std::vector<Row> rows_;
-  std::vector<ApprSolver> solvers_;
+  std::vector<Worker> workers_;
   std::atomic<int64_t> rows_done_ = 0;
   std::atomic<bool> stopped_ = false;
   std::mutex mutex_;
@@ -180,15 +196,17 @@ absl::StatusOr<v1::PrivacyEvent> PrivateRowsEvent(const PrivateRowsOptions& opti
   DPAR_RETURN_IF_ERROR(Validate(options, node_count));
   if (options.mechanism == ApprMechanism::kGm) {
     const double sensitivity = std::sqrt(2 * static_cast<double>(options.rows)) * options.clip;
-    return MakeGaussianEvent(std::nextafter(sensitivity, HUGE_VAL), options.noise, 1);
+    return NameOption("noise", MakeGaussianEvent(std::nextafter(sensitivity, HUGE_VAL), options.noise, 1));
   }
   const int64_t selections = options.rows * options.k;
-  DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent selection, MakeBoundedRangeEvent(2 * options.clip / options.noise));
+  const double range = std::nextafter(2 * options.clip / options.noise, HUGE_VAL);
+  DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent selection, NameOption("noise", MakeBoundedRangeEvent(range)));
   DPAR_ASSIGN_OR_RETURN(v1::PrivacyEvent all_selections, MakeRepetitionEvent(selections, selection));
   if (options.mechanism == ApprMechanism::kEm0) {
     return all_selections;
   }
-  DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent value, MakeLaplaceEvent(options.clip, options.value_noise));
+  DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent value,
+                        NameOption("value_noise", MakeLaplaceEvent(options.clip, options.value_noise)));
   DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent all_values, MakeRepetitionEvent(selections, value));
   return MakeCompositionEvent({all_selections, all_values});
 }

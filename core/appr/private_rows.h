@@ -44,8 +44,8 @@ struct PrivateRowsOptions {
   int64_t rows = 70;       // M, 1..N
   int64_t k = 4;           // K, 1..N
   double clip = 0.01;      // C1 of GM, C2 of EM; 1e-12..1e6
-  double noise = 0;        // sigma of GM, beta of EM; at least clip / 2^20
-  double value_noise = 0;  // b of EM1, at least clip / 2^20; 0 for the others
+  double noise = 0;        // sigma of GM, beta of EM; clip / 2^20 to 1e9 clip
+  double value_noise = 0;  // b of EM1, within the same; 0 for the others
 };
 
 // A sparse matrix with one row for each seed. Columns of a row are distinct slots, ascending.

@@ -289,6 +289,9 @@ std::vector<BadOption> BadOptions() {
       {"rows", [](auto& options) { options.rows = -1; }},
       {"rows", [](auto& options) { options.rows = 21; }},
       {"alpha", [](auto& options) { options.solver.alpha = 1; }},
+      {"noise", [](auto& options) { options.noise = options.clip * 1.01e9; }},
+      {"noise", [](auto& options) { options.noise = 1.7e308; }},
+      {"value_noise", [](auto& options) { options.value_noise = options.clip * 1.01e9; }, ApprMechanism::kEm1},
       {"rho", [](auto& options) { options.solver.rho = 0; }},
       {"gamma", [](auto& options) { options.solver.gamma = kNan; }},
       {"clip", [](auto& options) { options.clip = 0.99e-12; }},
@@ -322,10 +325,19 @@ TEST(DrawPrivateRowsTest, NamesTheOptionThatIsOutOfRange) {
   }
 }
 
-TEST(PrivateRowsEventTest, RefusesMoreSelectionsThanAnEventCounts) {
-  for (const ApprMechanism mechanism : {ApprMechanism::kEm0, ApprMechanism::kEm1}) {
-    EXPECT_TRUE(PrivateRowsEvent(OptionsFor(mechanism, 100'000, 10'000), 200'000).ok());
-    EXPECT_EQ(Summary(PrivateRowsEvent(OptionsFor(mechanism, 100'000, 10'001), 200'000).status()),
+TEST(PrivateRowsEventTest, NamesTheNoiseThatHasNoPrice) {
+  PrivateRowsOptions options = OptionsFor(ApprMechanism::kEm1, 5, 3);
+  options.noise = options.clip / 1000;  // a range of 2000
+  EXPECT_EQ(Summary(PrivateRowsEvent(options, 20).status()), "INVALID_ARGUMENT INVALID_FIELD field=noise");
+  options = OptionsFor(ApprMechanism::kEm1, 5, 3);
+  options.value_noise = options.clip / 2000;
+  EXPECT_EQ(Summary(PrivateRowsEvent(options, 20).status()), "INVALID_ARGUMENT INVALID_FIELD field=value_noise");
+}
+
+TEST(PrivateRowsEventTest, RefusesMoreEntriesThanMemoryIsMeantToHold) {
+  for (const ApprMechanism mechanism : kMechanisms) {
+    EXPECT_TRUE(PrivateRowsEvent(OptionsFor(mechanism, 100'000, 1'000), 200'000).ok());
+    EXPECT_EQ(Summary(PrivateRowsEvent(OptionsFor(mechanism, 100'000, 1'001), 200'000).status()),
               "INVALID_ARGUMENT INVALID_FIELD field=k");
   }
 }

@@ -1,7 +1,8 @@
 #include "core/appr/selection.h"
 
 #include <algorithm>
-#include <limits>
+#include <iterator>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -32,9 +33,9 @@ std::vector<double> LargestNoises(int64_t population, int64_t count, SelectionNo
   return noises;
 }
 
-// The entries of the support whose noisy score is above `bar`, descending.
-std::vector<SelectedEntry> SupportAbove(double bar, const SparseVector& scores, SelectionNoise noise, double scale,
-                                        RandomSource& random) {
+// The entries of the support whose noisy score is above `bar`, or all of them without one, descending.
+std::vector<SelectedEntry> SupportAbove(std::optional<double> bar, const SparseVector& scores, SelectionNoise noise,
+                                        double scale, RandomSource& random) {
   std::vector<double> draws(scores.ids.size());
   if (noise == SelectionNoise::kGumbel) {
     FillGumbel(random, draws);
@@ -44,7 +45,7 @@ std::vector<SelectedEntry> SupportAbove(double bar, const SparseVector& scores, 
   std::vector<SelectedEntry> above;
   for (size_t i = 0; i < draws.size(); ++i) {
     const SelectedEntry entry{scores.ids[i], scores.values[i], scale * draws[i]};
-    if (entry.noisy() > bar) {
+    if (!bar.has_value() || entry.noisy() > *bar) {
       above.push_back(entry);
     }
   }
@@ -119,8 +120,8 @@ std::vector<SelectedEntry> SelectTopK(const SparseVector& scores, int64_t node_c
   const int64_t outside = node_count - static_cast<int64_t>(scores.ids.size());
   const std::vector<double> noises = LargestNoises(outside, std::min(k, outside), noise, scale, random);
   // With k slots outside at or above it, nothing below it can be among the k largest.
-  const bool outside_suffices = static_cast<int64_t>(noises.size()) == k;
-  const double bar = outside_suffices ? noises.back() : -std::numeric_limits<double>::infinity();
+  const std::optional<double> bar =
+      static_cast<int64_t>(noises.size()) == k ? std::optional<double>(noises.back()) : std::nullopt;
   const std::vector<SelectedEntry> support = SupportAbove(bar, scores, noise, scale, random);
 
   std::vector<SelectedEntry> selected;

@@ -6,11 +6,12 @@
 // result has exactly the distribution of the dense form, in expected time O(nnz + K log K) and memory O(nnz + K). The
 // number of candidates is N always, so nothing about the support's size shows in what may be chosen.
 //
-// Precision: a noisy score is computed within about 2^-47 of the noise's scale (2^-43 when scores reach 1000 scales).
-// What is chosen differs from the choice in exact arithmetic only when two scores at the border are that close; for
-// Gumbel noise the gap between the k-th and the next score is at least exponential of rate k over the scale, so this
-// has probability at most about K 2^-47 a row, and like the generator's own error of 2^-53 a draw it is stated, not
-// charged. Ties have no other rule: equal doubles keep whichever came first, within the same bound.
+// Precision: a noisy score is computed within about 2^-47 of the noise's scale, 2^-43 where scores reach 500 scales,
+// the most that a selection with a price may have. What is chosen differs from the choice in exact arithmetic only when
+// two scores at the border are that close; for Gumbel noise the gap between the k-th and the next score is at least
+// exponential of rate k over the scale, so this has probability at most about K 2^-43 a row, and like the generator's
+// own error it is stated, not charged. Ties have no other rule: equal doubles keep whichever came first, within the
+// same bound.
 #ifndef DPAR_CORE_APPR_SELECTION_H_
 #define DPAR_CORE_APPR_SELECTION_H_
 

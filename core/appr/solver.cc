@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
@@ -13,6 +14,7 @@
 namespace dpar {
 namespace {
 
+constexpr double kSmallestAlpha = 1e-3;
 constexpr double kSmallestRho = 1e-12;
 constexpr double kSmallestGamma = 1e-12;
 constexpr size_t kFirstTableSize = 1U << 12U;
@@ -20,13 +22,8 @@ constexpr size_t kPrefetchDistance = 8;
 constexpr int64_t kVisitsBetweenQuestions = 1 << 20;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-uint32_t ShiftFor(size_t table_size) { return 32U - static_cast<uint32_t>(std::bit_width(table_size) - 1); }
-
-// Where the search for an id begins (Knuth's multiplicative hashing).
-size_t FirstSlot(int32_t id, uint32_t shift) {
-  constexpr uint32_t kGoldenRatio = 2654435769U;
-  return (static_cast<uint32_t>(id) * kGoldenRatio) >> shift;
-}
+// Where the search for an id begins. Abseil's hash is seeded by the process, so nobody can choose ids that collide.
+size_t FirstSlot(int32_t id, size_t table_size) { return absl::HashOf(id) & (table_size - 1); }
 
 int64_t TableEntry(int32_t id, uint32_t number) { return (int64_t{id} << 32U) | number; }
 
@@ -34,12 +31,12 @@ int64_t TableEntry(int32_t id, uint32_t number) { return (int64_t{id} << 32U) | 
 
 absl::Status ValidateParameters(const ApprParameters& parameters) {
   DPAR_RETURN_IF_ERROR(ValidateProbability("alpha", parameters.alpha));
+  DPAR_RETURN_IF_ERROR(ValidateRange("alpha", parameters.alpha, kSmallestAlpha, 1.0));
   DPAR_RETURN_IF_ERROR(ValidateRange("rho", parameters.rho, kSmallestRho, 1.0));
   return ValidateRange("gamma", parameters.gamma, kSmallestGamma, 1.0);
 }
 
-ApprSolver::ApprSolver(const ApprParameters& parameters)
-    : parameters_(parameters), table_(kFirstTableSize, -1), table_shift_(ShiftFor(kFirstTableSize)) {}
+ApprSolver::ApprSolver(const ApprParameters& parameters) : parameters_(parameters), table_(kFirstTableSize, -1) {}
 
 absl::StatusOr<SparseVector> ApprSolver::Solve(const EdgesView& edges, int64_t seed,
                                                const std::function<bool()>& keep_going) {
@@ -92,10 +89,9 @@ void ApprSolver::Clear() {
 // At most half of the table is in use, so searches are short.
 void ApprSolver::GrowTable() {
   table_.assign(2 * table_.size(), -1);
-  table_shift_ = ShiftFor(table_.size());
   for (size_t number = 0; number < nodes_.size(); ++number) {
     Node& node = nodes_[number];
-    size_t slot = FirstSlot(node.id, table_shift_);
+    size_t slot = FirstSlot(node.id, table_.size());
     while (table_[slot] >= 0) {
       slot = (slot + 1) & (table_.size() - 1);
     }
@@ -108,7 +104,7 @@ void ApprSolver::GrowTable() {
 // so the smallest possible limit stands until somebody has to know better: most nodes never reach it, and their
 // degrees, each a miss in every cache on a large graph, are never read.
 uint32_t ApprSolver::Number(int32_t id) {
-  size_t slot = FirstSlot(id, table_shift_);
+  size_t slot = FirstSlot(id, table_.size());
   for (; table_[slot] >= 0; slot = (slot + 1) & (table_.size() - 1)) {
     if (table_[slot] >> 32U == id) {
       return static_cast<uint32_t>(table_[slot]);
@@ -138,20 +134,20 @@ void ApprSolver::LookUpRows(const EdgesView& edges) {
     node.edge_count = edges.offsets[id + 1] - node.first_edge;
     const int64_t degree = node.edge_count + (parameters_.self_loops ? 1 : 0);
     node.threshold = parameters_.rho * parameters_.alpha * static_cast<double>(degree);
-    if (hot_[number].residual > (1 + parameters_.gamma) * node.threshold) {
+    hot_[number].residual -= node.threshold;
+    if (hot_[number].residual > parameters_.gamma * node.threshold) {
       __builtin_prefetch(edges.neighbours.data() + node.first_edge);
     }
   }
 }
 
 void ApprSolver::NumberNeighbours(const EdgesView& edges, uint32_t number) {
-  Node& node = nodes_[number];
-  node.neighbours_at = static_cast<int64_t>(neighbour_numbers_.size());
-  const std::span<const int32_t> ids =
-      edges.neighbours.subspan(static_cast<size_t>(node.first_edge), static_cast<size_t>(node.edge_count));
+  nodes_[number].neighbours_at = static_cast<int64_t>(neighbour_numbers_.size());
+  const std::span<const int32_t> ids = edges.neighbours.subspan(static_cast<size_t>(nodes_[number].first_edge),
+                                                                static_cast<size_t>(nodes_[number].edge_count));
   for (size_t i = 0; i < ids.size(); ++i) {
     if (i + kPrefetchDistance < ids.size()) {
-      __builtin_prefetch(&table_[FirstSlot(ids[i + kPrefetchDistance], table_shift_)]);
+      __builtin_prefetch(&table_[FirstSlot(ids[i + kPrefetchDistance], table_.size())]);
     }
     neighbour_numbers_.push_back(Number(ids[i]));
   }
@@ -159,10 +155,9 @@ void ApprSolver::NumberNeighbours(const EdgesView& edges, uint32_t number) {
 
 // Brings the node's residual down to its threshold, if it is above its limit.
 void ApprSolver::Step(const EdgesView& edges, uint32_t number) {
-  const double threshold = nodes_[number].threshold;
-  hot_[number].limit = (1 + parameters_.gamma) * threshold;
-  const double excess = hot_[number].residual - threshold;
-  if (hot_[number].residual <= hot_[number].limit) {
+  hot_[number].limit = parameters_.gamma * nodes_[number].threshold;
+  const double excess = hot_[number].residual;
+  if (excess <= hot_[number].limit) {
     return;
   }
   if (nodes_[number].neighbours_at < 0) {
@@ -174,7 +169,7 @@ void ApprSolver::Step(const EdgesView& edges, uint32_t number) {
   const double diagonal = (1 + parameters_.alpha) / 2 - (parameters_.self_loops ? share : 0);
   const double step = excess / diagonal;
   node.value += step;
-  hot_[number].residual = threshold;
+  hot_[number].residual = 0;
   const double spread = share * step;
   const auto neighbours = std::span<const uint32_t>(neighbour_numbers_)
                               .subspan(static_cast<size_t>(node.neighbours_at), static_cast<size_t>(node.edge_count));

@@ -25,7 +25,7 @@
 namespace dpar {
 
 struct ApprParameters {
-  double alpha = 0.25;      // teleport probability, above 0 and below 1
+  double alpha = 0.25;      // teleport probability, 1e-3 to below 1
   double rho = 1e-4;        // sparsity: larger gives smaller supports; 1e-12..1
   double gamma = 1e-4;      // relative tolerance of the optimality condition; 1e-12..1
   bool self_loops = false;  // adds an edge from every node to itself, as the paper's released code does
@@ -53,8 +53,8 @@ class ApprSolver {
  private:
   // What a push to a node reads and writes: four to a cache line.
   struct Hot {
-    double residual;
-    double limit;  // the residual above which the node is queued; infinite while it is
+    double residual;  // less the threshold, once that is known: near the optimum the difference would lose its digits
+    double limit;     // above which the node is queued; infinite while it is
   };
   struct Node {
     int32_t id = 0;
@@ -80,8 +80,7 @@ class ApprSolver {
   std::vector<uint32_t> queue_;  // nodes to look at in this round
   std::vector<uint32_t> next_;   // and in the next
   std::vector<int64_t> table_;   // id and number of the nodes met, by a hash of the id; -1 is empty
-  uint32_t table_shift_ = 0;
-  int64_t visits_ = 0;  // edges seen since keep_going was asked
+  int64_t visits_ = 0;           // edges seen since keep_going was asked
 };
 
 }  // namespace dpar

@@ -53,6 +53,8 @@ bool GraphView::IsNull(int64_t slot) const {
   return labels[static_cast<size_t>(slot)] == kUnlabelled && features.row_columns(slot).empty();
 }
 
+int64_t GraphView::CountUnlabelled() const { return std::count(labels.begin(), labels.end(), kUnlabelled); }
+
 Graph InducedSubgraph(const GraphView& graph, std::span<const int32_t> nodes) {
   std::vector<int32_t> new_number(static_cast<size_t>(graph.sizes.node_count), -1);
   for (size_t i = 0; i < nodes.size(); ++i) {

@@ -54,6 +54,7 @@ struct GraphView {
 
   // A slot without features and without a label. Its edges do not matter.
   [[nodiscard]] bool IsNull(int64_t slot) const;
+  [[nodiscard]] int64_t CountUnlabelled() const;
 };
 
 struct SparseRows {

@@ -122,7 +122,7 @@ absl::StatusOr<std::vector<Prediction>> Predict(const LinearModel& model, const 
   return predictions;
 }
 
-absl::StatusOr<double> Accuracy(const std::vector<Prediction>& predictions, const std::vector<int32_t>& labels) {
+absl::StatusOr<double> Accuracy(const std::vector<Prediction>& predictions, std::span<const int32_t> labels) {
   if (predictions.size() != labels.size()) {
     return InvalidField("labels", "there must be one label for each prediction");
   }

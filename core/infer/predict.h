@@ -4,6 +4,7 @@
 #define DPAR_CORE_INFER_PREDICT_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,7 +35,7 @@ absl::StatusOr<std::vector<Prediction>> Predict(const LinearModel& model, const 
                                                 const PredictOptions& options);
 
 // Share of labelled nodes predicted right. INVALID_ARGUMENT when none is labelled.
-absl::StatusOr<double> Accuracy(const std::vector<Prediction>& predictions, const std::vector<int32_t>& labels);
+absl::StatusOr<double> Accuracy(const std::vector<Prediction>& predictions, std::span<const int32_t> labels);
 
 }  // namespace dpar
 

@@ -166,12 +166,14 @@ TEST(PredictTest, RefusesOptionsOutOfRange) {
 
 TEST(AccuracyTest, CountsLabelledNodesOnly) {
   const std::vector<Prediction> predictions = {{0, 1}, {0, 1}, {1, 1}, {0, 1}};
-  EXPECT_DOUBLE_EQ(*Accuracy(predictions, {0, 1, kUnlabelled, 0}), 2.0 / 3);
+  EXPECT_DOUBLE_EQ(*Accuracy(predictions, std::vector<int32_t>{0, 1, kUnlabelled, 0}), 2.0 / 3);
 }
 
 TEST(AccuracyTest, RefusesWhatHasNoAnswer) {
-  EXPECT_EQ(Summary(Accuracy({{0, 1}}, {kUnlabelled}).status()), "INVALID_ARGUMENT INVALID_FIELD field=labels");
-  EXPECT_EQ(Summary(Accuracy({{0, 1}}, {0, 1}).status()), "INVALID_ARGUMENT INVALID_FIELD field=labels");
+  EXPECT_EQ(Summary(Accuracy({{0, 1}}, std::vector<int32_t>{kUnlabelled}).status()),
+            "INVALID_ARGUMENT INVALID_FIELD field=labels");
+  EXPECT_EQ(Summary(Accuracy({{0, 1}}, std::vector<int32_t>{0, 1}).status()),
+            "INVALID_ARGUMENT INVALID_FIELD field=labels");
 }
 
 }  // namespace

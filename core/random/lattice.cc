@@ -16,7 +16,7 @@ constexpr double kLargestSteps = 0x1p61;
 // The value in lattice steps.
 int64_t ToSteps(double value, double step) {
   const double steps = value / step;
-  if (!std::isfinite(steps)) {
+  if (!std::isfinite(value) || std::isnan(steps)) {
     return 0;
   }
   return std::llrint(std::clamp(steps, -kLargestSteps, kLargestSteps));

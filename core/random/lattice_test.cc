@@ -137,6 +137,16 @@ TEST(AddLatticeNoise, HugeValuesAreBoundedNotUndefined) {
   EXPECT_NEAR(values[1], -0x1p31, 10);
 }
 
+TEST(AddLatticeNoise, ValuesWhoseStepsOverflowAreBoundedToo) {
+  const double scale = 0x1p-900;
+  const double bound = 0x1p61 * LatticeStep(scale, kBits);
+  std::vector<double> values = {1e200, -1e200};
+  FixedRandom random(5);
+  AddLatticeNoise(random, scale, kBits, values);
+  EXPECT_NEAR(values[0] / bound, 1, 1e-6);
+  EXPECT_NEAR(values[1] / bound, -1, 1e-6);
+}
+
 TEST(AddLatticeNoise, NothingInNothingOut) {
   FixedRandom random(6);
   std::vector<double> values;

@@ -62,21 +62,26 @@ using Kernel = void (*)(const uint64_t* bits, size_t count, double* out);
   }
 }
 
-#define DPAR_KERNEL_(name, loop) \
-  void name(const uint64_t* bits, size_t count, double* out) { loop(bits, count, out); }
-DPAR_KERNEL_(PlainGaussian, GaussianLoop)
-DPAR_KERNEL_(PlainExponential, ExponentialLoop)
-DPAR_KERNEL_(PlainGumbel, GumbelLoop)
-DPAR_KERNEL_(PlainLaplace, LaplaceLoop)
+// The two forms of a kernel.
+#define DPAR_KERNEL_(attributes, name, loop) \
+  attributes void name(const uint64_t* bits, size_t count, double* out) { loop(bits, count, out); }
 #if defined(__x86_64__)
-[[gnu::target("avx2,fma")]] DPAR_KERNEL_(Avx2Gaussian, GaussianLoop)
-    [[gnu::target("avx2,fma")]] DPAR_KERNEL_(Avx2Exponential, ExponentialLoop)
-        [[gnu::target("avx2,fma")]] DPAR_KERNEL_(Avx2Gumbel, GumbelLoop)
-            [[gnu::target("avx2,fma")]] DPAR_KERNEL_(Avx2Laplace, LaplaceLoop)
+#define DPAR_KERNELS_(name)               \
+  DPAR_KERNEL_(, Plain##name, name##Loop) \
+  DPAR_KERNEL_([[gnu::target("avx2,fma")]], Avx2##name, name##Loop)
+#else
+#define DPAR_KERNELS_(name) DPAR_KERNEL_(, Plain##name, name##Loop)
 #endif
+// clang-format off: it takes these for declarations without an end
+DPAR_KERNELS_(Gaussian)
+DPAR_KERNELS_(Exponential)
+DPAR_KERNELS_(Gumbel)
+DPAR_KERNELS_(Laplace)
+// clang-format on
+#undef DPAR_KERNELS_
 #undef DPAR_KERNEL_
 
-                struct Kernels {
+struct Kernels {
   Kernel gaussian = PlainGaussian;
   Kernel exponential = PlainExponential;
   Kernel gumbel = PlainGumbel;
@@ -115,7 +120,10 @@ void FillGumbel(RandomSource& random, std::span<double> out) { FillWith(Choose()
 void FillLaplace(RandomSource& random, std::span<double> out) { FillWith(Choose().laplace, random, out); }
 
 double Exponential(RandomSource& random) {
-  return std::max(-std::log(UnitReal(UniformBits(random))), kSmallestExponential);
+  // Half of the draws are the larger ones, -log u, and half the smaller ones, -log (1 - u), with u on (0, 1/2].
+  const uint64_t bits = UniformBits(random);
+  const double u = UnitReal(bits >> 1U);
+  return (bits & 1U) != 0 ? -std::log(u) : -std::log1p(-u);
 }
 
 }  // namespace dpar

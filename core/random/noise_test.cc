@@ -403,12 +403,14 @@ TEST(FillExponential, IsWithinFourUnitsInTheLastPlaceOfTheLogarithmOfItsBits) {
 }
 
 TEST(Exponential, HasTheStatedEdges) {
-  ScriptedRandom random({0, 1, 0x7fffffffffffffffU, kLastBelowOne, kAllOnes});
+  // The lowest bit chooses the half, the others u = (bits / 2 + 1) 2^-64.
+  ScriptedRandom random({1, 3, kAllOnes, kAllOnes - 1, 2, 0});
   EXPECT_DOUBLE_EQ(Exponential(random), 64 * ln2);
   EXPECT_DOUBLE_EQ(Exponential(random), 63 * ln2);
   EXPECT_DOUBLE_EQ(Exponential(random), ln2);
-  EXPECT_EQ(Exponential(random), 0x1p-53);
-  EXPECT_EQ(Exponential(random), 0x1p-54);
+  EXPECT_DOUBLE_EQ(Exponential(random), ln2);
+  EXPECT_EQ(Exponential(random), 0x1p-63);
+  EXPECT_EQ(Exponential(random), 0x1p-64);
 }
 
 TEST(Exponential, HasItsDistribution) {

@@ -3,7 +3,7 @@
 // If U is uniform, -log U is a standard exponential, so the largest of n noises with distribution function F comes from
 // the smallest of n exponentials: F^-1(exp(-t)). The smallest is an exponential over n, and what the next one adds to
 // it is an exponential over n - 1, and so on (Renyi 1953). The sequence has exactly the distribution of the sorted
-// sample; small t is the tail of large noise, where it is represented best.
+// sample. Small t is the tail of large noise; exponentials are drawn with full relative precision there.
 #ifndef DPAR_CORE_RANDOM_ORDER_STATISTICS_H_
 #define DPAR_CORE_RANDOM_ORDER_STATISTICS_H_
 
@@ -27,7 +27,7 @@ class AscendingExponentials {
   double last_ = 0;
 };
 
-// The standard Gumbel and normal quantile at exp(-t), t > 0.
+// The standard Gumbel and normal quantile at exp(-t), for t from 1e-300 to 700.
 double GumbelAt(double t);
 double GaussianAt(double t);
 

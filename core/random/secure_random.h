@@ -9,9 +9,9 @@
 namespace dpar {
 
 // AES-256 in counter mode through OpenSSL. The key comes from OpenSSL's kernel-seeded generator, and is replaced by
-// keystream of its own after every 16 MiB, so a captured state says nothing about earlier output. The key of a
-// split-off stream is keystream of this one. A failure of the cipher or of the seed ends the process: noise that is not
-// random must never be released.
+// keystream of its own after every 16 MiB, so a captured state says nothing about output before the last such change.
+// The key of a split-off stream is keystream of this one. A failure of the cipher or of the seed ends the process:
+// noise that is not random must never be released.
 class SecureRandom final : public RandomSource {
  public:
   SecureRandom();

@@ -11,7 +11,9 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <barrier>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
@@ -31,9 +33,7 @@ namespace dpar {
 namespace {
 
 constexpr int64_t kValues = int64_t{1} << 16U;  // 512 KiB of doubles
-// In one turn: about half a millisecond, to fit between what others do, but enough to make up for starting a thread.
-constexpr int kRefillsOnOneThread = 2;
-constexpr int kRefillsOnTwo = 16;
+constexpr int kRefills = 4;                     // in one turn: about a millisecond, to fit between what others do
 constexpr int kTurns = 400;
 constexpr int kLatticeBits = 30;
 
@@ -46,9 +46,8 @@ struct Measurement {
   bool keystream = false;       // eight bytes of it a value
   double seconds = std::numeric_limits<double>::infinity();
 
-  [[nodiscard]] int Refills() const { return threads.size() == 1 ? kRefillsOnOneThread : kRefillsOnTwo; }
   [[nodiscard]] double PerSecond() const {
-    return static_cast<double>(threads.size()) * static_cast<double>(kValues) * Refills() / seconds;
+    return static_cast<double>(threads.size()) * static_cast<double>(kValues) * kRefills / seconds;
   }
 };
 
@@ -77,21 +76,27 @@ void AddUnitLatticeNoise(RandomSource& random, std::span<double> out) {
 }
 
 double SecondsOf(const Measurement& measured) {
-  const auto repeat = [&](const Refill& refill) {
-    for (int i = 0; i < measured.Refills(); ++i) {
+  // A thread's first refill is not timed: starting the thread and what LibTorch sets up in it are no part of the work.
+  std::barrier together(static_cast<std::ptrdiff_t>(measured.threads.size()));
+  const auto work = [&](const Refill& refill) {
+    refill();
+    together.arrive_and_wait();
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kRefills; ++i) {
       refill();
     }
+    together.arrive_and_wait();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
-  const auto start = std::chrono::steady_clock::now();
   std::vector<std::thread> others;
   for (size_t i = 1; i < measured.threads.size(); ++i) {
-    others.emplace_back(repeat, std::cref(measured.threads[i]));
+    others.emplace_back(work, std::cref(measured.threads[i]));
   }
-  repeat(measured.threads[0]);
+  const double seconds = work(measured.threads[0]);
   for (std::thread& other : others) {
     other.join();
   }
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds;
 }
 
 struct Measurements {

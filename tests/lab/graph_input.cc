@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/graph/components.h"
-#include "core/graph/graph_file.h"
 #include "core/status_macros.h"
 
 namespace dpar::lab {
@@ -41,15 +40,6 @@ absl::Status InFile(const std::string& file, const absl::Status& status) {
              : absl::Status(status.code(), absl::StrCat("'", file, "': ", status.message()));
 }
 
-absl::StatusOr<std::variant<Graph, SealedGraph>> Read(const std::string& file) {
-  if (IsSealedGraph(file)) {
-    DPAR_ASSIGN_OR_RETURN(SealedGraph sealed, SealedGraph::Open(file));
-    return sealed;
-  }
-  DPAR_ASSIGN_OR_RETURN(ImportedGraph imported, ReadGraphFile(file, GraphLimits(), std::nullopt));
-  return std::move(imported.graph);
-}
-
 }  // namespace
 
 void AddGraphFlags(CLI::App& command, GraphFlags& flags) {
@@ -58,12 +48,9 @@ void AddGraphFlags(CLI::App& command, GraphFlags& flags) {
                    "Use the largest connected component only; its nodes are numbered from 0, in the file's order");
 }
 
-GraphInput::GraphInput(std::string file, std::variant<Graph, SealedGraph> graph)
-    : file_(std::move(file)), graph_(std::move(graph)) {}
-
 absl::StatusOr<GraphInput> GraphInput::Open(const GraphFlags& flags) {
   DPAR_RETURN_IF_ERROR(CheckFile(flags.file));
-  absl::StatusOr<std::variant<Graph, SealedGraph>> graph = Read(flags.file);
+  absl::StatusOr<LocalGraph> graph = LocalGraph::Open(flags.file);
   if (!graph.ok()) {
     return InFile(flags.file, graph.status());
   }
@@ -77,23 +64,23 @@ absl::StatusOr<GraphInput> GraphInput::Open(const GraphFlags& flags) {
 absl::Status GraphInput::KeepLargestComponent() {
   DPAR_ASSIGN_OR_RETURN(const GraphView whole, View());
   nodes_ = LargestComponent(whole.edges);
-  graph_ = InducedSubgraph(whole, *nodes_);
+  component_ = InducedSubgraph(whole, *nodes_);
   return absl::OkStatus();
 }
 
 absl::StatusOr<EdgesView> GraphInput::Edges() const {
-  if (const auto* graph = std::get_if<Graph>(&graph_)) {
-    return graph->edges();
+  if (component_.has_value()) {
+    return component_->edges();
   }
-  const absl::StatusOr<EdgesView> edges = std::get<SealedGraph>(graph_).Edges();
+  const absl::StatusOr<EdgesView> edges = graph_.Edges();
   return edges.ok() ? edges : InFile(file_, edges.status());
 }
 
 absl::StatusOr<GraphView> GraphInput::View() const {
-  if (const auto* graph = std::get_if<Graph>(&graph_)) {
-    return GraphView(*graph);
+  if (component_.has_value()) {
+    return GraphView(*component_);
   }
-  const absl::StatusOr<GraphView> view = std::get<SealedGraph>(graph_).View();
+  const absl::StatusOr<GraphView> view = graph_.View();
   return view.ok() ? view : InFile(file_, view.status());
 }
 

@@ -8,13 +8,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "CLI/CLI.hpp"
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
-#include "core/graph/sealed_graph.h"
+#include "core/graph/local_graph.h"
 
 namespace dpar::lab {
 
@@ -39,11 +39,12 @@ class GraphInput {
   [[nodiscard]] const std::optional<std::vector<int32_t>>& nodes() const { return nodes_; }
 
  private:
-  GraphInput(std::string file, std::variant<Graph, SealedGraph> graph);
+  GraphInput(std::string file, LocalGraph graph) : file_(std::move(file)), graph_(std::move(graph)) {}
   absl::Status KeepLargestComponent();
 
   std::string file_;
-  std::variant<Graph, SealedGraph> graph_;
+  LocalGraph graph_;
+  std::optional<Graph> component_;  // instead of graph_, when only that was asked for
   std::optional<std::vector<int32_t>> nodes_;
 };
 
