@@ -1,8 +1,9 @@
 // dpar graph convert: text files, npz or a sealed graph to npz or a sealed graph, on this machine.
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
@@ -10,9 +11,7 @@
 #include "client/cli/progress.h"
 #include "core/error.h"
 #include "core/graph/csv_file.h"
-#include "core/graph/graph_file.h"
 #include "core/graph/local_graph.h"
-#include "core/graph/sealed_graph.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -22,10 +21,11 @@ struct ConvertOptions {
   std::string input;   // npz or sealed; or
   CsvGraphFiles text;  // text files
   bool sparse_features = false;
+  std::optional<int64_t> nodes;
+  std::optional<int64_t> feature_count;
+  std::optional<int64_t> classes;
   std::string output;
 };
-
-bool IsSealedName(const std::string& path) { return absl::EndsWith(path, ".sealed"); }
 
 bool NamesText(const ConvertOptions& options) {
   return !options.text.edges.empty() || !options.text.features.empty() || !options.text.labels.empty() ||
@@ -47,11 +47,25 @@ absl::Status CheckInput(const ConvertOptions& options) {
   return CheckInputFile("labels", options.text.labels);
 }
 
-absl::Status CheckOutput(const std::string& path) {
-  if (!IsSealedName(path) && !absl::EndsWith(path, ".npz")) {
-    return InvalidField("output", absl::StrCat("--output must end in .npz or .sealed; not '", path, "'"));
+// The sizes that were declared; nothing when none was.
+absl::StatusOr<std::optional<PublicSizes>> StatedSizes(const ConvertOptions& options) {
+  const int given = (options.nodes.has_value() ? 1 : 0) + (options.feature_count.has_value() ? 1 : 0) +
+                    (options.classes.has_value() ? 1 : 0);
+  if (given == 0) {
+    return std::optional<PublicSizes>();
   }
-  return CheckOutputFile("output", path);
+  if (!options.input.empty()) {
+    return InvalidField("nodes", "--nodes, --feature-count and --classes belong to text files; a graph file has sizes");
+  }
+  if (given != 3) {
+    return InvalidField("nodes", "give --nodes, --feature-count and --classes together, or none of them");
+  }
+  return std::optional(PublicSizes{*options.nodes, *options.feature_count, *options.classes});
+}
+
+std::string SizesText(const PublicSizes& sizes) {
+  return absl::StrCat(FormatCount(sizes.node_count), " nodes, ", FormatCount(sizes.feature_count), " features and ",
+                      FormatCount(sizes.class_count), " classes");
 }
 
 Json ConversionJson(const std::string& path, const GraphView& graph, const ImportReport& report) {
@@ -90,14 +104,24 @@ class Conversion {
   absl::StatusOr<int> Run() {
     Say("reading");
     if (options_.input.empty()) {
-      const absl::StatusOr<ImportedGraph> imported = ReadCsvGraph(options_.text, GraphLimits(), std::nullopt);
+      DPAR_ASSIGN_OR_RETURN(const std::optional<PublicSizes> declared, StatedSizes(options_));
+      const absl::StatusOr<ImportedGraph> imported = ReadCsvGraph(options_.text, GraphLimits(), declared);
       DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
+      if (!declared.has_value()) {
+        Note(absl::StrCat(SizesText(imported->graph.sizes), " were counted in the files.\n",
+                          "A dataset's sizes are public; --nodes, --feature-count and --classes state them\n",
+                          "without looking."));
+      }
       return Write(imported->graph, imported->report);
     }
     const absl::StatusOr<LocalGraph> input = LocalGraph::Open(options_.input);
     DPAR_RETURN_IF_ERROR(AsLocal(input.status()));
     const absl::StatusOr<GraphView> graph = input->View();
     DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
+    if (input->classes_counted()) {
+      Note(absl::StrCat("the class count, ", graph->sizes.class_count,
+                        ", was taken from the file's labels. It is\npublic, and the new file states it."));
+    }
     return Write(*graph, input->report());
   }
 
@@ -105,8 +129,9 @@ class Conversion {
   absl::StatusOr<int> Write(const GraphView& graph, const ImportReport& report) {
     Say("writing");
     const std::string& path = options_.output;
-    DPAR_RETURN_IF_ERROR(AsLocal(IsSealedName(path) ? WriteSealedGraph(path, graph) : WriteGraphFile(path, graph)));
+    DPAR_RETURN_IF_ERROR(AsLocal(WriteLocalGraph(path, graph)));
     line_.Finish();
+    session_.err() << notes_;
     if (session_.json()) {
       session_.PrintJson(ConversionJson(path, graph, report));
     } else {
@@ -114,6 +139,8 @@ class Conversion {
     }
     return kDone;
   }
+
+  void Note(const std::string& text) { notes_ += absl::StrCat("note: ", text, "\n"); }
 
   void Say(const std::string& stage) {
     ProgressState state;
@@ -124,11 +151,13 @@ class Conversion {
   Session& session_;
   const ConvertOptions& options_;
   ProgressLine line_;
+  std::string notes_;
 };
 
 absl::StatusOr<int> RunConvert(Session& session, ConvertOptions options) {
   DPAR_RETURN_IF_ERROR(CheckInput(options));
-  DPAR_RETURN_IF_ERROR(CheckOutput(options.output));
+  DPAR_RETURN_IF_ERROR(StatedSizes(options).status());
+  DPAR_RETURN_IF_ERROR(CheckGraphOutput("output", options.output));
   options.text.feature_form =
       options.sparse_features ? CsvGraphFiles::FeatureForm::kSparse : CsvGraphFiles::FeatureForm::kDense;
   return Conversion(session, options).Run();
@@ -145,6 +174,9 @@ void AddConvertCommand(CLI::App& group, Command& chosen) {
   command->add_option("--features", options->text.features, "A line of numbers for each node, in order");
   command->add_flag("--sparse-features", options->sparse_features, "--features holds lines of node,column,value");
   command->add_option("--labels", options->text.labels, "Lines of node,label, or a label for each node, in order");
+  command->add_option("--nodes", options->nodes, "Nodes that the text files are about, some of them perhaps unnamed");
+  command->add_option("--feature-count", options->feature_count, "Feature columns");
+  command->add_option("--classes", options->classes, "Classes");
   command->add_option("-o,--output", options->output, "File to write (.npz or .sealed)")->required();
   command->footer(
       Examples("  dpar graph convert --edges edges.csv --features features.csv --labels labels.csv \\\n"

@@ -60,6 +60,26 @@ class ConvertCommandTest : public ::testing::Test {
   std::string directory_;
 };
 
+TEST_F(ConvertCommandTest, SaysThatItCountedSizesUnlessTheyAreStated) {
+  const CommandRun counted = ConvertText("g.npz");
+  ASSERT_EQ(counted.exit_code, 0) << counted.err;
+  EXPECT_THAT(counted.err, HasSubstr("note: 4 nodes, 3 features and 2 classes were counted in the files."));
+  const CommandRun stated = ConvertText("g.npz", {"--nodes", "4", "--feature-count", "3", "--classes", "5"});
+  ASSERT_EQ(stated.exit_code, 0) << stated.err;
+  EXPECT_THAT(stated.err, Not(HasSubstr("note:")));
+  EXPECT_EQ(Read("g.npz").sizes, (PublicSizes{4, 3, 5}));
+}
+
+TEST_F(ConvertCommandTest, TakesStatedSizesTogetherAndForTextFilesOnly) {
+  EXPECT_EQ(ConvertText("g.npz", {"--classes", "5"}).exit_code, 2);
+  ASSERT_EQ(ConvertText("g.npz").exit_code, 0);
+  EXPECT_EQ(RunCommand({"graph", "convert", Path("g.npz"), "-o", Path("h.npz"), "--nodes", "4", "--feature-count", "3",
+                        "--classes", "5"})
+                .exit_code,
+            2);
+  EXPECT_EQ(ConvertText("g.npz", {"--nodes", "3", "--feature-count", "3", "--classes", "2"}).exit_code, 1);
+}
+
 TEST_F(ConvertCommandTest, MakesAGraphFileFromTextFiles) {
   const CommandRun run = ConvertText("g.npz", {"--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -84,7 +104,7 @@ TEST_F(ConvertCommandTest, MakesAGraphFileFromTextFiles) {
 }
 
 TEST_F(ConvertCommandTest, SaysWhatItDid) {
-  const CommandRun run = ConvertText("g.npz");
+  const CommandRun run = ConvertText("g.npz", {"--nodes", "4", "--feature-count", "3", "--classes", "2"});
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_EQ(run.err, "reading\nwriting\n");
   EXPECT_EQ(run.out, "wrote " + Path("g.npz") +

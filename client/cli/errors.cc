@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/cli/format.h"
 #include "core/error.h"
+#include "core/graph/local_graph.h"
 
 namespace dpar {
 namespace {
@@ -278,6 +279,13 @@ absl::Status CheckOutputFile(absl::string_view field, const std::string& path) {
     return InvalidField(field, absl::StrCat("cannot write '", path, "': ", std::strerror(errno)));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckGraphOutput(absl::string_view field, const std::string& path) {
+  if (!IsSealedName(path) && !IsNpzName(path)) {
+    return InvalidField(field, absl::StrCat("--", field, " must end in .npz or .sealed; not '", path, "'"));
+  }
+  return CheckOutputFile(field, path);
 }
 
 }  // namespace dpar

@@ -49,6 +49,8 @@ absl::Status AsLocal(const absl::Status& status);
 absl::Status CheckInputFile(absl::string_view field, const std::string& path);
 // INVALID_FIELD unless a file can be made at `path`: its directory is there and writable, and it is not one itself.
 absl::Status CheckOutputFile(absl::string_view field, const std::string& path);
+// The same for a graph's file, whose name must end in .npz or .sealed.
+absl::Status CheckGraphOutput(absl::string_view field, const std::string& path);
 
 }  // namespace dpar
 

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
@@ -16,9 +15,7 @@
 #include "client/cli/progress.h"
 #include "core/error.h"
 #include "core/graph/generate.h"
-#include "core/graph/graph_file.h"
 #include "core/graph/local_graph.h"
-#include "core/graph/sealed_graph.h"
 #include "core/graph/split.h"
 #include "core/random/random.h"
 #include "core/status_macros.h"
@@ -48,11 +45,7 @@ struct GenerateOptions {
 };
 
 absl::StatusOr<int> RunGenerate(Session& session, const GenerateOptions& options) {
-  const bool sealed = absl::EndsWith(options.output, ".sealed");
-  if (!sealed && !absl::EndsWith(options.output, ".npz")) {
-    return InvalidField("output", absl::StrCat("--output must end in .npz or .sealed; not '", options.output, "'"));
-  }
-  DPAR_RETURN_IF_ERROR(CheckOutputFile("output", options.output));
+  DPAR_RETURN_IF_ERROR(CheckGraphOutput("output", options.output));
   ProgressLine line(session.err(), session.terminal());
   ProgressState state;
   state.stage = "generating";
@@ -60,8 +53,7 @@ absl::StatusOr<int> RunGenerate(Session& session, const GenerateOptions& options
   DPAR_ASSIGN_OR_RETURN(const Graph graph, GenerateGraph(options.generator, session.random()));
   state.stage = "writing";
   line.Update(state);
-  DPAR_RETURN_IF_ERROR(
-      AsLocal(sealed ? WriteSealedGraph(options.output, graph) : WriteGraphFile(options.output, graph)));
+  DPAR_RETURN_IF_ERROR(AsLocal(WriteLocalGraph(options.output, graph)));
   line.Finish();
   if (session.json()) {
     Json json = {{"file", options.output}};
@@ -70,7 +62,7 @@ absl::StatusOr<int> RunGenerate(Session& session, const GenerateOptions& options
     return kDone;
   }
   session.out() << "wrote " << options.output << ": " << SizesText(graph) << "\n";
-  if (!sealed) {
+  if (!IsSealedName(options.output)) {
     session.out() << "next: dpar graph inspect " << options.output << ", dpar upload " << options.output << "\n";
   }
   return kDone;
@@ -187,27 +179,16 @@ Json InspectionJson(const std::string& path, const GraphView& graph, const Impor
   return json;
 }
 
-// Whether the file states its class count, or it was counted. A sealed graph states it.
-absl::StatusOr<bool> ClassesAreCounted(const std::string& path) {
-  if (IsSealedGraph(path)) {
-    return false;
-  }
-  const auto sizes = ReadGraphSizes(path, GraphLimits());
-  DPAR_RETURN_IF_ERROR(AsLocal(sizes.status()));
-  return sizes->classes_from_labels;
-}
-
 absl::StatusOr<int> RunInspect(Session& session, const std::string& path) {
   DPAR_RETURN_IF_ERROR(CheckInputFile("file", path));
-  DPAR_ASSIGN_OR_RETURN(const bool counted, ClassesAreCounted(path));
   const auto local = LocalGraph::Open(path);
   DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
   const auto graph = local->View();
   DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
   if (session.json()) {
-    session.PrintJson(InspectionJson(path, *graph, local->report(), counted));
+    session.PrintJson(InspectionJson(path, *graph, local->report(), local->classes_counted()));
   } else {
-    PrintInspection(session, path, *graph, local->report(), counted);
+    PrintInspection(session, path, *graph, local->report(), local->classes_counted());
   }
   return kDone;
 }
@@ -229,8 +210,8 @@ struct SplitOptions {
 
 absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
   DPAR_RETURN_IF_ERROR(CheckInputFile("file", options.input));
-  DPAR_RETURN_IF_ERROR(CheckOutputFile("train", options.train));
-  DPAR_RETURN_IF_ERROR(CheckOutputFile("test", options.test));
+  DPAR_RETURN_IF_ERROR(CheckGraphOutput("train", options.train));
+  DPAR_RETURN_IF_ERROR(CheckGraphOutput("test", options.test));
   if (options.train == options.test) {
     return InvalidField("test", "--train and --test name the same file");
   }
@@ -242,8 +223,8 @@ absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
                         SplitSlots(whole->sizes.node_count, options.test_share, session.random()));
   const Graph test = InducedSubgraph(*whole, split.test);
   const Graph train = InducedSubgraph(*whole, split.train);
-  DPAR_RETURN_IF_ERROR(AsLocal(WriteGraphFile(options.train, train)));
-  DPAR_RETURN_IF_ERROR(AsLocal(WriteGraphFile(options.test, test)));
+  DPAR_RETURN_IF_ERROR(AsLocal(WriteLocalGraph(options.train, train)));
+  DPAR_RETURN_IF_ERROR(AsLocal(WriteLocalGraph(options.test, test)));
   const int64_t removed = whole->edges.edge_count() - train.edge_count() - test.edge_count();
   if (session.json()) {
     Json train_json = {{"file", options.train}};
@@ -263,8 +244,8 @@ void AddSplit(CLI::App& group, Command& chosen) {
   const auto options = std::make_shared<SplitOptions>();
   CLI::App* command = group.add_subcommand("split", "Split a graph at random; edges between the parts are removed");
   command->add_option("FILE", options->input, "Graph file (npz or sealed)")->required();
-  command->add_option("--train", options->train, "File for the training part")->required();
-  command->add_option("--test", options->test, "File for the test part")->required();
+  command->add_option("--train", options->train, "File for the training part (.npz or .sealed)")->required();
+  command->add_option("--test", options->test, "File for the test part (.npz or .sealed)")->required();
   command->add_option("--test-share", options->test_share, "Share of the nodes in the test part")
       ->capture_default_str();
   command->footer(Examples("  dpar graph split graph.npz --train train.npz --test test.npz --test-share 0.2"));

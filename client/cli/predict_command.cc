@@ -129,7 +129,7 @@ void AddPredictCommand(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("predict", "Label the nodes of a graph of your own with a model");
   command->group(kLocalGroup);
   command->add_option("--model", arguments->model, "model.npz of a download")->required();
-  command->add_option("--graph", arguments->graph, "Graph file (npz); not the one trained on")->required();
+  command->add_option("--graph", arguments->graph, "Graph file (npz or sealed); not the one trained on")->required();
   command->add_option("--propagation", arguments->propagation, "power (uses the graph's edges) or none")
       ->capture_default_str();
   command->add_option("-o,--output", arguments->output, "CSV file for node,label,probability");

@@ -25,7 +25,7 @@ namespace {
 constexpr double kClipGuard = 1 - 0x1p-27;
 constexpr size_t kRowsPerBlock = 1024;
 constexpr int64_t kMaxEntries = 100'000'000;  // of all rows together
-// A row's entries sum to at most 1, so a larger clip is none; a smaller one leaves nothing that a double resolves.
+// A row's entries sum to at most 1, so a clip above 1 clips nothing and the upper bound only keeps arithmetic finite.
 constexpr double kSmallestClip = 1e-12;
 constexpr double kLargestClip = 1e6;
 // Clipped values over noise, in steps of the lattice, must stay exact integers of a double.
@@ -216,8 +216,16 @@ std::vector<int32_t> DrawSeeds(int64_t node_count, int64_t rows, RandomSource& r
   return std::vector<int32_t>(drawn.begin(), drawn.end());
 }
 
-absl::StatusOr<ApprRows> DrawPrivateRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
-                                         RandomSource& random, const RowsCallback& callback) {
+absl::StatusOr<PrivateRows> DrawPrivateRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
+                                            RandomSource& random, const RowsCallback& callback) {
+  PrivateRows result;
+  DPAR_ASSIGN_OR_RETURN(result.event, PrivateRowsEvent(options, graph.sizes.node_count));
+  DPAR_ASSIGN_OR_RETURN(result.rows, DrawUnpricedRows(graph, options, threads, random, callback));
+  return result;
+}
+
+absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
+                                          RandomSource& random, const RowsCallback& callback) {
   const int64_t node_count = graph.sizes.node_count;
   DPAR_RETURN_IF_ERROR(Validate(options, node_count));
   std::vector<int32_t> seeds = DrawSeeds(node_count, options.rows, random);

@@ -68,10 +68,21 @@ absl::StatusOr<v1::PrivacyEvent> PrivateRowsEvent(const PrivateRowsOptions& opti
 // The M seeds: distinct, uniform over all slots, in the order drawn. 1 <= rows <= node_count.
 std::vector<int32_t> DrawSeeds(int64_t node_count, int64_t rows, RandomSource& random);
 
-// Draws the rows. Every row has its own stream, so the result does not depend on `threads` (at least 1). Errors:
-// INVALID_ARGUMENT as above, and CANCELLED.
-absl::StatusOr<ApprRows> DrawPrivateRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
-                                         RandomSource& random, const RowsCallback& callback);
+// Rows and what they cost.
+struct PrivateRows {
+  ApprRows rows;
+  v1::PrivacyEvent event;  // PrivateRowsEvent of the options
+};
+
+// Draws the rows. Every row has its own stream, so the result does not depend on `threads` (at least 1). Errors: those
+// of PrivateRowsEvent, and CANCELLED.
+absl::StatusOr<PrivateRows> DrawPrivateRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
+                                            RandomSource& random, const RowsCallback& callback);
+
+// The same also where EM's noise is so small that no accountant prices it (below clip / 500, values below clip / 1000),
+// and so without a price: for tests that look through the noise at what was clipped.
+absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
+                                          RandomSource& random, const RowsCallback& callback);
 
 // The exact vectors of these seeds, entries ascending: not private. Seeds need not be distinct.
 absl::StatusOr<ApprRows> SolveRows(const EdgesView& edges, const ApprParameters& parameters,

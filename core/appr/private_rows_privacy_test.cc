@@ -74,7 +74,7 @@ CentreRows DrawCentre(const Graph& graph, const PrivateRowsOptions& options, int
   CentreRows result;
   result.counts.assign(static_cast<size_t>(graph.sizes.node_count), 0);
   for (int round = 0; round < rounds; ++round) {
-    const auto rows = DrawPrivateRows(graph, options, 1, random, NeverCancel);
+    const auto rows = DrawUnpricedRows(graph, options, 1, random, NeverCancel);
     const size_t row = RowOfSeed(*rows, 0);
     ++result.counts[static_cast<size_t>(ColumnsOf(*rows, row).at(0))];
     result.values.push_back(ValuesOf(*rows, row).at(0));
@@ -136,8 +136,7 @@ TEST(NullSeedTest, EmChoosesUniformlyAndItsValuesAreLaplace) {
             kKolmogorovLimit);
 }
 
-TEST(NullSeedTest, AllOfAGmRowAreIndependentNormals) {
-  FixedRandom random(16);
+TEST(NullSeedTest, AllOfAGmRowTogetherAreNormals) {
   const Graph graph = GraphOf(200, {});
   const PrivateRowsOptions options = OptionsFor(ApprMechanism::kGm, 200, 200);
   const ApprRows rows = Drawn(graph, options, 17);
@@ -227,7 +226,7 @@ TEST(ExponentialRowsTest, EntriesAboveTheClipAreEquallyLikely) {
   FixedRandom random(24);
   std::vector<int64_t> counts(5, 0);
   for (int round = 0; round < 2 * kRounds; ++round) {
-    const ApprRows rows = DrawPrivateRows(graph, options, 1, random, NeverCancel).value();
+    const ApprRows rows = DrawUnpricedRows(graph, options, 1, random, NeverCancel).value();
     for (const int32_t corner : {0, 1, 2}) {
       // By how far the chosen slot is from the corner, so that the corner itself would stand out.
       const int32_t column = ColumnsOf(rows, RowOfSeed(rows, corner)).at(0);

@@ -108,7 +108,7 @@ TEST(DrawPrivateRowsTest, NullSlotsAreSeedsAsOftenAsOthers) {
   std::fill(graph.labels.begin(), graph.labels.begin() + 4, kUnlabelled);
   std::vector<int64_t> counts(8, 0);
   for (int round = 0; round < 10'000; ++round) {
-    const auto rows = DrawPrivateRows(graph, OptionsFor(ApprMechanism::kEm0, 1, 1), 1, random, NeverCancel);
+    const auto rows = DrawUnpricedRows(graph, OptionsFor(ApprMechanism::kEm0, 1, 1), 1, random, NeverCancel);
     ++counts[static_cast<size_t>(rows->seeds.at(0))];
   }
   // False-alarm rate 1e-6.
@@ -233,7 +233,7 @@ TEST(RowsCallbackTest, CountsEveryRowOnce) {
       counts.push_back(rows_done);
       return true;
     };
-    ASSERT_TRUE(DrawPrivateRows(graph, OptionsFor(ApprMechanism::kGm, 1100, 2), threads, random, note).ok());
+    ASSERT_TRUE(DrawUnpricedRows(graph, OptionsFor(ApprMechanism::kGm, 1100, 2), threads, random, note).ok());
     EXPECT_THAT(counts, UnorderedElementsAreArray(expected));
     if (threads == 1) {
       EXPECT_TRUE(std::is_sorted(counts.begin(), counts.end()));
@@ -246,15 +246,15 @@ TEST(RowsCallbackTest, FalseCancelsAtOnce) {
   const Graph graph = RandomGraph(1500, 2000, random);
   for (const int64_t last : {1, 500, 1030, 1100}) {
     int64_t calls = 0;
-    const auto rows = DrawPrivateRows(graph, OptionsFor(ApprMechanism::kEm0, 1100, 2), 1, random, [&](int64_t done) {
+    const auto rows = DrawUnpricedRows(graph, OptionsFor(ApprMechanism::kEm0, 1100, 2), 1, random, [&](int64_t done) {
       ++calls;
       return done < last;
     });
     EXPECT_EQ(rows.status().code(), absl::StatusCode::kCancelled);
     EXPECT_EQ(calls, last);
   }
-  const auto rows = DrawPrivateRows(graph, OptionsFor(ApprMechanism::kEm0, 1100, 2), 3, random,
-                                    [](int64_t done) { return done < 100; });
+  const auto rows = DrawUnpricedRows(graph, OptionsFor(ApprMechanism::kEm0, 1100, 2), 3, random,
+                                     [](int64_t done) { return done < 100; });
   EXPECT_EQ(rows.status().code(), absl::StatusCode::kCancelled);
 }
 
@@ -264,7 +264,7 @@ TEST(RowsCallbackTest, FalseCancelsWithinARowToo) {
   PrivateRowsOptions options = OptionsFor(ApprMechanism::kGm, 4, 2);
   options.solver = {.alpha = 0.05, .rho = 1e-10, .gamma = 1e-8};
   for (const int threads : {1, 3}) {
-    const auto rows = DrawPrivateRows(graph, options, threads, random, [](int64_t done) { return done > 0; });
+    const auto rows = DrawUnpricedRows(graph, options, threads, random, [](int64_t done) { return done > 0; });
     EXPECT_EQ(rows.status().code(), absl::StatusCode::kCancelled);
     const auto exact =
         SolveRows(graph.edges(), options.solver, {0, 1, 2, 3}, threads, [](int64_t done) { return done > 0; });
@@ -323,6 +323,30 @@ TEST(DrawPrivateRowsTest, NamesTheOptionThatIsOutOfRange) {
     EXPECT_EQ(Summary(DrawPrivateRows(graph, options, 1, random, NeverCancel).status()), expected);
     EXPECT_EQ(Summary(PrivateRowsEvent(options, 20).status()), expected);
   }
+}
+
+TEST(DrawPrivateRowsTest, GivesTheRowsAndTheirPrice) {
+  FixedRandom random(39);
+  const Graph graph = RandomGraph(20, 40, random);
+  for (const ApprMechanism mechanism : kMechanisms) {
+    const PrivateRowsOptions options = OptionsFor(mechanism, 5, 3);
+    FixedRandom stream(40);
+    const auto drawn = DrawPrivateRows(graph, options, 1, stream, NeverCancel);
+    ASSERT_TRUE(drawn.ok()) << drawn.status();
+    const ApprRows unpriced = Drawn(graph, options, 40);
+    EXPECT_EQ(drawn->rows.seeds, unpriced.seeds);
+    EXPECT_EQ(drawn->rows.columns, unpriced.columns);
+    EXPECT_EQ(drawn->rows.values, unpriced.values);
+    EXPECT_EQ(drawn->event.SerializeAsString(), PrivateRowsEvent(options, 20)->SerializeAsString());
+  }
+}
+
+TEST(DrawPrivateRowsTest, DrawsNothingThatHasNoPrice) {
+  FixedRandom random(41);
+  const Graph graph = RandomGraph(20, 40, random);
+  EXPECT_EQ(
+      Summary(DrawPrivateRows(graph, ClearOptions(ApprMechanism::kEm0, 5, 3, 0.01), 1, random, NeverCancel).status()),
+      "INVALID_ARGUMENT INVALID_FIELD field=noise");
 }
 
 TEST(PrivateRowsEventTest, NamesTheNoiseThatHasNoPrice) {

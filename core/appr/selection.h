@@ -10,8 +10,8 @@
 // the most that a selection with a price may have. What is chosen differs from the choice in exact arithmetic only when
 // two scores at the border are that close; for Gumbel noise the gap between the k-th and the next score is at least
 // exponential of rate k over the scale, so this has probability at most about K 2^-43 a row, and like the generator's
-// own error it is stated, not charged. Ties have no other rule: equal doubles keep whichever came first, within the
-// same bound.
+// own error it is stated, not charged. (For Gaussian noise the choice is post-processing and needs no such argument.)
+// Ties have no other rule: equal doubles keep whichever came first, within the same bound.
 #ifndef DPAR_CORE_APPR_SELECTION_H_
 #define DPAR_CORE_APPR_SELECTION_H_
 

@@ -40,6 +40,9 @@ ApprSolver::ApprSolver(const ApprParameters& parameters) : parameters_(parameter
 
 absl::StatusOr<SparseVector> ApprSolver::Solve(const EdgesView& edges, int64_t seed,
                                                const std::function<bool()>& keep_going) {
+  if (edges.node_count() < 1) {
+    return InvalidField("seed", "the graph has no nodes, so there is no seed");
+  }
   if (seed < 0 || seed >= edges.node_count()) {
     return InvalidField("seed", absl::StrCat("the seed must be a node, 0 to ", edges.node_count() - 1, ", got ", seed));
   }

@@ -100,7 +100,9 @@ void OpenGaps(const std::vector<int32_t>& missing, int64_t total, std::vector<in
     const auto last = columns.begin() + offsets[row + 1];
     const int64_t length = last - first;
     const auto row_end = columns.begin() + end;
-    std::copy_backward(first, last, row_end - missing[row]);
+    if (last != row_end - missing[row]) {
+      std::copy_backward(first, last, row_end - missing[row]);
+    }
     std::fill(row_end - missing[row], row_end, 0);  // no mark, so that FillGaps passes over it
     offsets[row + 1] = end;
     end -= length + missing[row];

@@ -19,8 +19,8 @@ struct EdgeChanges {
   int64_t edges_symmetrised = 0;   // edges that stood in one direction only
 };
 
-// Rewrites compressed rows (columns in 0..rows-1). Time O(rows + entries * log(longest row)), on every core besides the
-// sort of unsorted rows.
+// Rewrites compressed rows (columns in 0..rows-1). Time O(rows + entries * log(longest row)); the search for missing
+// directions, which is most of it, runs on every core.
 EdgeChanges CanonicaliseEdges(std::vector<int64_t>& offsets, std::vector<int32_t>& columns);
 
 }  // namespace dpar

@@ -380,6 +380,9 @@ absl::StatusOr<ImportedGraph> Reader::Read(const CsvGraphFiles& files, const std
   DPAR_ASSIGN_OR_RETURN(CsvLines features,
                         CsvLines::Open(files.features, "features", dense ? limits_.max_features : 3));
   DPAR_ASSIGN_OR_RETURN(CsvLines labels, CsvLines::Open(files.labels, "labels", 2));
+  if (dense) {
+    features.ForbidHeader();
+  }
   // Dense features come first: they say how many nodes there are.
   DPAR_RETURN_IF_ERROR(dense ? CountDense(features) : CountSparse(features));
   DPAR_RETURN_IF_ERROR(CountEdges(edges));
@@ -387,6 +390,7 @@ absl::StatusOr<ImportedGraph> Reader::Read(const CsvGraphFiles& files, const std
   nodes_.Fix();
   columns_.Fix();
   result_.graph.sizes = {nodes_.count(), columns_.count(), classes_.count()};
+  result_.classes_counted = !declared.has_value();
   const std::vector<int32_t>& all_labels = result_.graph.labels;
   result_.report.unlabelled_nodes = std::count(all_labels.begin(), all_labels.end(), kUnlabelled);
   DPAR_RETURN_IF_ERROR(dense ? FillDense(features) : FillSparse(features));

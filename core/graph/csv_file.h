@@ -6,8 +6,9 @@
 //             node,column,value             sparse: columns are counted from 0
 //   labels    node,label                    or a label alone in each line, in the order of the nodes
 //
-// A node that the labels do not name, -1 and an empty label are no label. Where labels stand alone, an empty line is
-// the node that has none; between the lines of dense features it is refused. Empty lines at the end say nothing.
+// Files whose lines name nodes may begin with a header; those that go by position (dense features, labels alone) may
+// not. A node that the labels do not name, -1 and an empty label are no label. Where labels stand alone, an empty line
+// is the node that has none; between the lines of dense features it is refused. Empty lines at the end say nothing.
 //
 // Edges and features are read twice, to count and then to fill what was counted, and edges are made canonical in place
 // (core/graph/canonical_edges.h): reading takes at most 1.5 times the memory of the graph, where repeated edges, self

@@ -109,8 +109,7 @@ TEST(ReadCsvGraphTest, ReadsTheSameGraphWithDenseFeatures) {
   ASSERT_TRUE(imported.ok()) << imported.status();
   EXPECT_EQ(imported->graph, Import(Sample())->graph);
   EXPECT_EQ(imported->report.zero_features_dropped, 0);
-  EXPECT_EQ(Import(WithFeatures("a;b;c\r\n1.5;0;2\r\n0;3;0\r\n0;0;0\r\n0;0;4\r\n\r\n", DenseSample()))->graph,
-            imported->graph);
+  EXPECT_EQ(Import(WithFeatures("1.5;0;2\r\n0;3;0\r\n0;0;0\r\n0;0;4\r\n\r\n", DenseSample()))->graph, imported->graph);
 }
 
 TEST(ReadCsvGraphTest, ReadsTheSameGraphFromGzip) {
@@ -164,21 +163,20 @@ TEST(ReadCsvGraphTest, TakesTheNodesFromTheLinesOfDenseFeatures) {
 
 TEST(ReadCsvGraphTest, ReadsLabelsWithAndWithoutNodes) {
   EXPECT_THAT(LabelsOf(WithLabels("3,1\n0,0\n2,-1\n1,\n")), ElementsAre(0, -1, -1, 1));
-  EXPECT_THAT(LabelsOf(WithLabels("label\n1\n0\n-1\n2\n")), ElementsAre(1, 0, -1, 2));
+  EXPECT_THAT(LabelsOf(WithLabels("1\n0\n-1\n2\n")), ElementsAre(1, 0, -1, 2));
   EXPECT_THAT(LabelsOf(WithLabels("1\n0\n")), ElementsAre(1, 0, -1, -1));
   EXPECT_THAT(LabelsOf(WithLabels("1\n\n0\n\n\n\n\n\n\n")), ElementsAre(1, -1, 0, -1)) << "an empty line is a node";
-  EXPECT_THAT(LabelsOf(WithLabels("label\n\n1\n")), ElementsAre(-1, 1, -1, -1));
+  EXPECT_THAT(LabelsOf(WithLabels("\n1\n")), ElementsAre(-1, 1, -1, -1));
   EXPECT_THAT(LabelsOf(WithLabels("0 1\n\n3 0\n")), ElementsAre(1, -1, -1, 0));
 }
 
 TEST(ReadCsvGraphTest, RefusesFilesWithoutALineOfData) {
-  for (const std::string& text :
-       {std::string(), std::string("\n\n"), std::string("a,b,c\n"), std::string("# a\na\n")}) {
+  for (const std::string& text : {std::string(), std::string("\n\n"), std::string("# a\n"), std::string("a,b,c\n")}) {
     EXPECT_EQ(Refusal(WithEdges(text)), Refused("edges")) << text;
     EXPECT_EQ(Refusal(WithFeatures(text)), Refused("features")) << text;
-    EXPECT_EQ(Refusal(WithFeatures(text, DenseSample())), Refused("features")) << text;
     EXPECT_EQ(Refusal(WithLabels(text)), Refused("labels")) << text;
   }
+  EXPECT_EQ(Refusal(WithFeatures("\n\n", DenseSample())), Refused("features"));
 }
 
 TEST(ReadCsvGraphTest, SaysWhichFileIsMissing) {
@@ -307,6 +305,31 @@ TEST(ReadCsvGraphTest, KeepsValuesOfTheFilesOutOfMessages) {
   EXPECT_EQ(edge.message(), "edges[2] holds something else than an integer");
   const absl::Status label = Import(WithLabels("0,1\n1,-98765\n")).status();
   EXPECT_EQ(label.message(), "labels[2] is out of range");
+}
+
+TEST(ReadCsvGraphTest, PassesOverAByteOrderMark) {
+  const std::string mark = "\xEF\xBB\xBF";
+  Texts texts = DenseSample();
+  texts.edges = mark + texts.edges;
+  texts.features = mark + texts.features;
+  texts.labels = mark + "0\n1\n\n1\n";
+  const auto imported = Import(texts);
+  ASSERT_TRUE(imported.ok()) << imported.status();
+  EXPECT_EQ(imported->graph, Import(DenseSample())->graph);
+}
+
+// A line that was taken for a header would move every node by one.
+TEST(ReadCsvGraphTest, TakesNothingForAHeaderWhereLinesGoByPosition) {
+  for (const std::string first : {"label", "NA", "?"}) {
+    EXPECT_EQ(Summary(Import(WithLabels(first + "\n0\n1\n1\n", DenseSample())).status()),
+              "INVALID_ARGUMENT INVALID_GRAPH array=labels position=1")
+        << first;
+  }
+  for (const std::string first : {"a,b,c", "NA,NA,NA", ",,"}) {
+    EXPECT_EQ(Summary(Import(WithFeatures(first + "\n1.5,0,2\n0,3,0\n0,0,4\n", DenseSample())).status()),
+              "INVALID_ARGUMENT INVALID_GRAPH array=features position=1")
+        << first;
+  }
 }
 
 TEST(ReadCsvGraphTest, GivesWhatTheNpzReaderGives) {

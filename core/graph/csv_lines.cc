@@ -134,6 +134,10 @@ absl::StatusOr<bool> CsvLines::ReadLine(std::string_view& line) {
   }
   begin_ += line.size() + (line_end == nullptr ? 0 : 1);
   ++line_number_;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (line_number_ == 1 && line.starts_with(kByteOrderMark)) {
+    line.remove_prefix(kByteOrderMark.size());
+  }
   if (!line.empty() && line.back() == '\r') {
     line.remove_suffix(1);
   }
@@ -184,6 +188,9 @@ absl::StatusOr<bool> CsvLines::Next() {
     const char separator = separator_.has_value() ? *separator_ : FindSeparator(line);
     Split(line, separator);
     if (std::exchange(header_possible_, false) && !HasNumber()) {
+      if (!header_allowed_ || fields_.size() == 1) {
+        return Refuse("is not a number; where lines go by position, remove a header");
+      }
       blank_lines_ = 0;
       continue;
     }

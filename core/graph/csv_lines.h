@@ -2,8 +2,9 @@
 //
 // The separator is a comma, a tab, a semicolon or spaces: the first of these, in this order, that the first line of
 // data holds. Spaces around fields do not count, and several spaces separate as one does. Empty lines and lines that
-// begin with # are passed over, and so is the first line that is left when none of its fields is a number: a header.
-// Lines may end as on Windows. Memory: one line and two buffers.
+// begin with # are passed over, and so is the first line that is left when none of its fields is a number, a header,
+// where the caller allows one: in files that go by position it cannot be told from the first node. A byte order mark
+// and lines that end as on Windows are fine. Memory: one line and two buffers.
 #ifndef DPAR_CORE_GRAPH_CSV_LINES_H_
 #define DPAR_CORE_GRAPH_CSV_LINES_H_
 
@@ -28,6 +29,9 @@ class CsvLines {
   // `array` names the file in errors. NOT_FOUND when it cannot be opened. A line longer than 4096 bytes is refused, or
   // than 32 bytes a field where that is more.
   static absl::StatusOr<CsvLines> Open(const std::string& path, absl::string_view array, int64_t max_fields);
+
+  // Refuses a header from here on: the first line is data whatever it holds.
+  void ForbidHeader() { header_allowed_ = false; }
 
   // Moves on to the next line of data. False when there is none; then the file was read to its end and is whole.
   absl::StatusOr<bool> Next();
@@ -74,6 +78,7 @@ class CsvLines {
   size_t begin_ = 0;  // of the bytes in the buffer that were not used yet
   size_t end_ = 0;
   bool at_end_ = false;  // of the file
+  bool header_allowed_ = true;
   bool header_possible_ = true;
   std::optional<char> separator_;
   std::vector<std::string_view> fields_;  // into the buffer

@@ -102,7 +102,7 @@ TEST(CsvLinesTest, AcceptsEveryLineEnd) {
 }
 
 TEST(CsvLinesTest, CountsTheEmptyLinesBeforeALine) {
-  CsvLines lines = Open("\nlabel\n\n\n1\n2\n\n3\n");
+  CsvLines lines = Open("\nnode,label\n\n\n0,1\n1,2\n\n2,3\n");
   std::vector<int64_t> blank;
   while (*lines.Next()) {
     blank.push_back(lines.blank_lines());

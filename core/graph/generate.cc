@@ -21,7 +21,7 @@ constexpr int64_t kMaxFeatures = 1'000'000;
 constexpr double kMaxDegree = 1000;
 constexpr double kMinDegreeExponent = 2.1;
 constexpr double kMaxDegreeExponent = 10;
-// So that what is generated can also be read: GraphLimits' defaults.
+// GraphLimits' defaults. An npz file larger than NpzLimits allows cannot be read back; a sealed one can.
 constexpr double kMaxEdgeEntries = 400e6;
 constexpr double kMaxFeatureEntries = 2e9;
 
@@ -255,7 +255,9 @@ void CloseGaps(const std::vector<int64_t>& block_starts, const std::vector<int64
     const size_t row = block * static_cast<size_t>(kNodesPerBlock);
     const size_t end_row = std::min(offsets.size() - 1, row + static_cast<size_t>(kNodesPerBlock));
     const auto from = entries.begin() + block_starts[block];
-    std::copy(from, from + (offsets[end_row] - offsets[row]), entries.begin() + offsets[row]);
+    if (block_starts[block] != offsets[row]) {
+      std::copy(from, from + (offsets[end_row] - offsets[row]), entries.begin() + offsets[row]);
+    }
   }
   entries.resize(static_cast<size_t>(offsets.back()));
 }

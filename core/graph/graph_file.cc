@@ -420,6 +420,7 @@ absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const Graph
   Graph& graph = result.graph;
   DPAR_ASSIGN_OR_RETURN(graph.labels, ReadLabels(file, layout.node_count, class_count, limits));
   graph.sizes = {layout.node_count, layout.feature_count, class_count.value_or(ClassCountOf(graph.labels))};
+  result.classes_counted = !class_count.has_value();
   result.report.unlabelled_nodes = std::count(graph.labels.begin(), graph.labels.end(), kUnlabelled);
   if (layout.sparse_features.has_value()) {
     DPAR_RETURN_IF_ERROR(ReadSparseFeatures(file, layout, limits, result));

@@ -42,6 +42,7 @@ struct ImportReport {
 struct ImportedGraph {
   Graph graph;
   ImportReport report;
+  bool classes_counted = false;  // the class count is the highest label + 1, for want of a stated one
 };
 
 // Reads, validates and canonicalises. Directed edges are symmetrised, duplicates merged, self loops dropped; weights
@@ -60,7 +61,7 @@ struct DeclaredSizes {
 };
 absl::StatusOr<DeclaredSizes> ReadGraphSizes(const std::string& path, const GraphLimits& limits);
 
-// Writes a canonical graph; ReadGraphFile gives it back exactly.
+// Writes a canonical graph; ReadGraphFile gives it back exactly, if it is within the limits.
 absl::Status WriteGraphFile(const std::string& path, const GraphView& graph);
 
 }  // namespace dpar

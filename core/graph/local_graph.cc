@@ -3,6 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -26,9 +29,28 @@ absl::StatusOr<GraphView> LocalGraph::View() const {
   return imported != nullptr ? GraphView(imported->graph) : std::get<SealedGraph>(graph_).View();
 }
 
+bool LocalGraph::classes_counted() const {
+  const auto* imported = std::get_if<ImportedGraph>(&graph_);
+  return imported != nullptr && imported->classes_counted;
+}
+
 ImportReport LocalGraph::report() const {
   const auto* imported = std::get_if<ImportedGraph>(&graph_);
   return imported != nullptr ? imported->report : ImportReport();
+}
+
+bool IsSealedName(absl::string_view path) { return absl::EndsWith(path, ".sealed"); }
+
+bool IsNpzName(absl::string_view path) { return absl::EndsWith(path, ".npz"); }
+
+absl::Status WriteLocalGraph(const std::string& path, const GraphView& graph) {
+  if (IsSealedName(path)) {
+    return WriteSealedGraph(path, graph);
+  }
+  if (IsNpzName(path)) {
+    return WriteGraphFile(path, graph);
+  }
+  return InvalidField("path", absl::StrCat("a graph's file must end in .npz or .sealed, and not be '", path, "'"));
 }
 
 }  // namespace dpar

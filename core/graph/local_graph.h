@@ -3,9 +3,12 @@
 #define DPAR_CORE_GRAPH_LOCAL_GRAPH_H_
 
 #include <string>
+#include <utility>
 #include <variant>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/graph/graph.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/sealed_graph.h"
@@ -24,6 +27,8 @@ class LocalGraph {
 
   // What reading changed; nothing for a sealed graph, which is canonical.
   [[nodiscard]] ImportReport report() const;
+  // Whether the class count was taken from the labels; a sealed graph states it.
+  [[nodiscard]] bool classes_counted() const;
 
  private:
   explicit LocalGraph(ImportedGraph graph) : graph_(std::move(graph)) {}
@@ -31,6 +36,13 @@ class LocalGraph {
 
   std::variant<ImportedGraph, SealedGraph> graph_;
 };
+
+// Whether a graph would be written sealed, or as npz, under this name; neither for any other ending.
+bool IsSealedName(absl::string_view path);
+bool IsNpzName(absl::string_view path);
+
+// Writes the graph as its name says. INVALID_ARGUMENT for any other ending.
+absl::Status WriteLocalGraph(const std::string& path, const GraphView& graph);
 
 }  // namespace dpar
 

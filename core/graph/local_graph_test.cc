@@ -65,5 +65,19 @@ TEST(LocalGraph, RefusesOtherFilesAsTheReadersDo) {
   EXPECT_EQ(LocalGraph::Open(TestPath("missing")).status().code(), absl::StatusCode::kNotFound);
 }
 
+TEST(LocalGraph, KnowsWhenTheClassesWereCounted) {
+  const std::string npz = TestPath("graph.npz");
+  ASSERT_TRUE(WriteGraphFile(npz, Path()).ok());
+  EXPECT_FALSE(LocalGraph::Open(npz)->classes_counted());
+}
+
+TEST(WriteLocalGraph, WritesWhatTheNameSays) {
+  ASSERT_TRUE(WriteLocalGraph(TestPath("a.npz"), Path()).ok());
+  ASSERT_TRUE(WriteLocalGraph(TestPath("a.sealed"), Path()).ok());
+  EXPECT_FALSE(IsSealedGraph(TestPath("a.npz")));
+  EXPECT_TRUE(IsSealedGraph(TestPath("a.sealed")));
+  EXPECT_EQ(Summary(WriteLocalGraph(TestPath("a.csv"), Path())), "INVALID_ARGUMENT INVALID_FIELD field=path");
+}
+
 }  // namespace
 }  // namespace dpar

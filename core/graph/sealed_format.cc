@@ -3,8 +3,25 @@
 #include <xxhash.h>
 
 #include <limits>
+#include <new>
 
 namespace dpar {
+
+ChecksumStream::ChecksumStream() : state_(XXH3_createState()) {
+  if (state_ == nullptr) {
+    throw std::bad_alloc();
+  }
+  XXH3_128bits_reset(state_);
+}
+
+ChecksumStream::~ChecksumStream() { XXH3_freeState(state_); }
+
+void ChecksumStream::Add(std::span<const std::byte> bytes) { XXH3_128bits_update(state_, bytes.data(), bytes.size()); }
+
+SealedChecksum ChecksumStream::Checksum() const {
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_);
+  return {hash.low64, hash.high64};
+}
 
 SealedChecksum ChecksumOf(const void* data, size_t bytes) {
   const XXH128_hash_t hash = XXH3_128bits(data, bytes);

@@ -18,10 +18,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <type_traits>
 
 #include "absl/strings/string_view.h"
 #include "core/graph/graph.h"
+
+struct XXH3_state_s;  // xxHash's
 
 namespace dpar {
 
@@ -76,6 +79,21 @@ static_assert(std::is_trivially_copyable_v<SealedHeader>);
 constexpr uint64_t RoundUpToPage(uint64_t bytes) {
   return (bytes + kSealedPageBytes - 1) / kSealedPageBytes * kSealedPageBytes;
 }
+
+// The checksum of bytes that come in pieces.
+class ChecksumStream {
+ public:
+  ChecksumStream();
+  ~ChecksumStream();
+  ChecksumStream(const ChecksumStream&) = delete;
+  ChecksumStream& operator=(const ChecksumStream&) = delete;
+
+  void Add(std::span<const std::byte> bytes);
+  [[nodiscard]] SealedChecksum Checksum() const;
+
+ private:
+  XXH3_state_s* state_;
+};
 
 SealedChecksum ChecksumOf(const void* data, size_t bytes);
 // What belongs into header.checksum.

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -28,6 +29,7 @@ namespace {
 
 // Entries, or rows, that one thread verifies at a time.
 constexpr int64_t kBlock = 1 << 14;
+constexpr uint64_t kChunkBytes = 1 << 18;
 
 absl::string_view NameOf(Section section) { return kSectionNames[static_cast<size_t>(section)]; }
 
@@ -42,17 +44,21 @@ absl::Status Damaged(const std::string& path, absl::string_view part, absl::stri
                    {{"resource", path}, {"section", std::string(part)}});
 }
 
-// A whole file, mapped for reading.
+// A whole file, open and mapped for reading.
 class Mapping {
  public:
-  Mapping(void* start, size_t bytes) : start_(start), bytes_(bytes) {}
-  Mapping(Mapping&& other) noexcept : start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
+  Mapping(int descriptor, void* start, size_t bytes) : descriptor_(descriptor), start_(start), bytes_(bytes) {}
+  Mapping(Mapping&& other) noexcept
+      : descriptor_(other.descriptor_), start_(std::exchange(other.start_, nullptr)), bytes_(other.bytes_) {}
   Mapping& operator=(Mapping&& other) = delete;
   ~Mapping() {
     if (start_ != nullptr) {
       munmap(start_, bytes_);
+      close(descriptor_);
     }
   }
+
+  [[nodiscard]] int descriptor() const { return descriptor_; }
 
   [[nodiscard]] const std::byte* start() const { return static_cast<const std::byte*>(start_); }
 
@@ -62,6 +68,7 @@ class Mapping {
   }
 
  private:
+  int descriptor_;
   void* start_;
   size_t bytes_;
 };
@@ -237,15 +244,33 @@ absl::Status SealedGraph::State::VerifySection(Section section) {
   return VerifyStructure(section);
 }
 
-// The checksum, and that nothing was written behind the section.
+// The checksum, and that nothing was written behind the section. Read as a file is, not through the mapping: a disk
+// that cannot give the bytes is then an error like any other, where touching the page would end the process.
 absl::Status SealedGraph::State::VerifyBytes(Section section) const {
   const SealedSection& place = header.sections[static_cast<size_t>(section)];
-  const std::byte* start = mapping.start() + place.offset;
-  if (ChecksumOf(start, place.bytes) != place.checksum) {
+  std::vector<std::byte> chunk(std::min<uint64_t>(kChunkBytes, RoundUpToPage(place.bytes)));
+  ChecksumStream checksum;
+  bool padded = true;
+  for (uint64_t done = 0; done < RoundUpToPage(place.bytes);) {
+    const ssize_t got =
+        pread(mapping.descriptor(), chunk.data(), std::min<uint64_t>(chunk.size(), RoundUpToPage(place.bytes) - done),
+              static_cast<off_t>(place.offset + done));
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    if (got <= 0) {
+      return Damaged(path, NameOf(section), "the disk does not give its bytes");
+    }
+    const auto bytes = std::span<const std::byte>(chunk).first(static_cast<size_t>(got));
+    const auto content = bytes.first(std::min<uint64_t>(bytes.size(), place.bytes - std::min(done, place.bytes)));
+    checksum.Add(content);
+    const auto padding = bytes.subspan(content.size());
+    padded &= std::all_of(padding.begin(), padding.end(), [](std::byte byte) { return byte == std::byte{0}; });
+    done += bytes.size();
+  }
+  if (checksum.Checksum() != place.checksum) {
     return Damaged(path, NameOf(section), "the checksum does not match");
   }
-  const bool padded = std::all_of(start + place.bytes, start + RoundUpToPage(place.bytes),
-                                  [](std::byte padding) { return padding == std::byte{0}; });
   return padded ? absl::OkStatus() : Damaged(path, NameOf(section), "the bytes behind it are not zero");
 }
 
@@ -313,7 +338,7 @@ absl::StatusOr<SealedGraph> SealedGraph::Open(const std::string& path) {
   if (descriptor < 0) {
     return CannotOpen(path, errno);
   }
-  const absl::Cleanup close_it = [descriptor] { close(descriptor); };
+  absl::Cleanup close_it = [descriptor] { close(descriptor); };
   struct stat facts = {};
   if (fstat(descriptor, &facts) != 0) {
     return CannotOpen(path, errno);
@@ -328,7 +353,8 @@ absl::StatusOr<SealedGraph> SealedGraph::Open(const std::string& path) {
   if (start == MAP_FAILED) {
     return CannotOpen(path, errno);
   }
-  return SealedGraph(std::make_unique<State>(path, header, Mapping(start, file_bytes)));
+  std::move(close_it).Cancel();
+  return SealedGraph(std::make_unique<State>(path, header, Mapping(descriptor, start, file_bytes)));
 }
 
 const PublicSizes& SealedGraph::sizes() const { return state_->sizes; }

@@ -9,8 +9,8 @@
 // That every edge is there from both ends is not verified: it takes a search for every edge, no reader leaves its
 // bounds without it, and whoever writes a sealed graph made a canonical one before.
 //
-// A sealed file is replaced, never changed. Where somebody shortens it under the mapping, or the disk fails, the kernel
-// ends the process that reads there (SIGBUS).
+// A sealed file is replaced, never changed. Where somebody shortens it under the mapping, or the disk fails after a
+// section was verified, the kernel ends the process that reads there (SIGBUS).
 #ifndef DPAR_CORE_GRAPH_SEALED_GRAPH_H_
 #define DPAR_CORE_GRAPH_SEALED_GRAPH_H_
 

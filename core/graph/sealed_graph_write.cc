@@ -1,12 +1,9 @@
 #include <fcntl.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <memory>
-#include <new>
 #include <span>
 
 #include "absl/cleanup/cleanup.h"
@@ -23,10 +20,6 @@ namespace {
 constexpr size_t kChunkBytes = 1 << 18;
 
 using Bytes = std::span<const std::byte>;
-
-struct FreeState {
-  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-};
 
 std::array<Bytes, kSectionCount> SectionsOf(const GraphView& graph) {
   return {std::as_bytes(graph.edges.offsets),    std::as_bytes(graph.edges.neighbours),
@@ -72,18 +65,13 @@ absl::Status WriteAt(int descriptor, const std::string& path, uint64_t offset, B
 
 // Writes one section and its padding, and fills in its checksum.
 absl::Status WriteSection(int descriptor, const std::string& path, Bytes bytes, SealedSection& section) {
-  const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
-  if (state == nullptr) {
-    throw std::bad_alloc();
-  }
-  XXH3_128bits_reset(state.get());
+  ChecksumStream checksum;
   for (size_t done = 0; done < bytes.size(); done += kChunkBytes) {
     const Bytes chunk = bytes.subspan(done, std::min(kChunkBytes, bytes.size() - done));
-    XXH3_128bits_update(state.get(), chunk.data(), chunk.size());
+    checksum.Add(chunk);
     DPAR_RETURN_IF_ERROR(WriteAt(descriptor, path, section.offset + done, chunk));
   }
-  const XXH128_hash_t hash = XXH3_128bits_digest(state.get());
-  section.checksum = {hash.low64, hash.high64};
+  section.checksum = checksum.Checksum();
   static constexpr std::array<std::byte, kSealedPageBytes> kZeros = {};
   const uint64_t padding = RoundUpToPage(section.bytes) - section.bytes;
   return WriteAt(descriptor, path, section.offset + section.bytes, Bytes(kZeros).first(padding));

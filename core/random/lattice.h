@@ -4,8 +4,8 @@
 // added as integers. For x on the lattice, x + round(z) = round(x + z): the release is post-processing of the ideal
 // Gaussian or Laplace mechanism applied to the rounded value, and the porous low bits of a sampled double never show.
 // Rounding to the nearest moves each of D coordinates by at most g/2, so it adds at most g sqrt(D) to the l2
-// sensitivity. Where what is noised is one vector that is known not to be negative, truncating it adds nothing: it stays
-// in whatever ball or box around 0 bounds it. (Sums of several people's vectors are another matter.)
+// sensitivity. Where what is noised is one vector that is known not to be negative, truncating it adds nothing: it
+// stays in whatever ball or box around 0 bounds it. (Sums of several people's vectors are another matter.)
 #ifndef DPAR_CORE_RANDOM_LATTICE_H_
 #define DPAR_CORE_RANDOM_LATTICE_H_
 

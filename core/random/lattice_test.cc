@@ -137,6 +137,27 @@ TEST(AddLatticeNoise, HugeValuesAreBoundedNotUndefined) {
   EXPECT_NEAR(values[1], -0x1p31, 10);
 }
 
+// A value that is far away has its whole block take the other way through the code.
+TEST(AddLatticeNoise, GivesTheSameBitsNextToAValueThatIsFarAway) {
+  for (const double scale : {1.0, 0.37, 1e-6, 123.0}) {
+    std::vector<double> near(1000);
+    FixedRandom values(6);
+    for (double& value : near) {
+      value = scale * 100 * (UniformReal(values) - 0.5);
+    }
+    near.front() = 2.5 * LatticeStep(scale, kBits);  // halfway: to the even one
+    std::vector<double> far = near;
+    far.back() = scale * 0x1p25;
+    FixedRandom first(7);
+    FixedRandom second(7);
+    AddLatticeNoise(first, scale, kBits, near);
+    AddLatticeNoise(second, scale, kBits, far);
+    near.pop_back();
+    far.pop_back();
+    EXPECT_EQ(near, far);
+  }
+}
+
 TEST(AddLatticeNoise, ValuesWhoseStepsOverflowAreBoundedToo) {
   const double scale = 0x1p-900;
   const double bound = 0x1p61 * LatticeStep(scale, kBits);

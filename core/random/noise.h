@@ -4,8 +4,8 @@
 // Every draw starts from 64 uniform bits, mapped to (0, 1] in steps of 2^-64 near 0 and 2^-53 near 1. So what Fill...
 // draws has these errors: an exponential above 44.37 never occurs (mass 2^-64), a Laplace magnitude above 43.67 (mass
 // 2^-63); exponentials near 0 come in steps of 2^-53, none below 2^-54. Logarithms are within 2^-50 of themselves,
-// those of Gumbel variables near 0 within 2^-50. Time is linear in what is drawn, 3.4 ns a Gaussian on one core; memory
-// is constant.
+// those of Gumbel variables near 0 within 2^-50. Time is linear in what is drawn; memory is
+// constant.
 #ifndef DPAR_CORE_RANDOM_NOISE_H_
 #define DPAR_CORE_RANDOM_NOISE_H_
 

@@ -27,7 +27,7 @@ class AscendingExponentials {
   double last_ = 0;
 };
 
-// The standard Gumbel and normal quantile at exp(-t), for t from 1e-300 to 700.
+// The standard Gumbel and normal quantile at exp(-t), for t from 1e-29, the least that is drawn for 2^32 slots, to 60.
 double GumbelAt(double t);
 double GaussianAt(double t);
 

@@ -25,13 +25,13 @@ using ::dpar::testing::NormalUpperQuantile;
 using ::dpar::testing::ScriptedRandom;
 using std::numbers::ln2;
 
-// From 1e-17 to 60: from the far upper tail through the median to the far lower one.
+// From 1e-29 to 60: from the far upper tail through the median to the far lower one.
 std::vector<double> Grid() {
   std::vector<double> grid;
-  for (int i = -3900; i < 410; ++i) {
+  for (int i = -6670; i < 410; ++i) {
     grid.push_back(std::exp(i / 100.0));
   }
-  for (const double t : {1e-17, ln2, std::nextafter(ln2, 0), std::nextafter(ln2, 1), 60.0}) {
+  for (const double t : {1e-29, 1e-17, ln2, std::nextafter(ln2, 0), std::nextafter(ln2, 1), 60.0}) {
     grid.push_back(t);
   }
   return grid;

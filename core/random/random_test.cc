@@ -1,10 +1,12 @@
 #include "core/random/random.h"
 
 #include <gtest/gtest.h>
+#include <openssl/evp.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <span>
 #include <vector>
@@ -14,6 +16,12 @@
 #include "core/random/testing/statistics.h"
 
 namespace dpar {
+
+class SecureRandomPeer {
+ public:
+  static SecureRandom Make(const std::array<uint8_t, 48>& seed) { return SecureRandom(seed); }
+};
+
 namespace {
 
 using ::dpar::testing::ChiSquareTail;
@@ -178,16 +186,42 @@ TEST(SecureRandom, LargeRequestsAcrossKeyChangesAreUniform) {
   EXPECT_GT(ChiSquareTail(counts), 1e-9);
 }
 
-TEST(SecureRandom, NeverRepeatsABlockAcrossAKeyChange) {
-  SecureRandom random;
-  std::set<uint64_t> words;
-  constexpr int kBlocks = 20;
-  std::vector<uint8_t> skip((size_t{1} << 20U) - 8);
-  for (int i = 0; i < kBlocks; ++i) {
-    words.insert(UniformBits(random));
-    random.Fill(skip);
+// The next `count` bytes under this key and counter, which it moves on.
+class ReferenceCipher {
+ public:
+  explicit ReferenceCipher(const std::array<uint8_t, 48>& seed) : cipher_(EVP_CIPHER_CTX_new()) {
+    EXPECT_EQ(EVP_EncryptInit_ex(cipher_, EVP_aes_256_ctr(), nullptr, seed.data(), seed.data() + 32), 1);
   }
-  EXPECT_EQ(words.size(), static_cast<size_t>(kBlocks));
+  ReferenceCipher(const ReferenceCipher&) = delete;
+  ReferenceCipher& operator=(const ReferenceCipher&) = delete;
+  ~ReferenceCipher() { EVP_CIPHER_CTX_free(cipher_); }
+
+  std::vector<uint8_t> Next(size_t count) {
+    std::vector<uint8_t> bytes(count, 0);
+    int written = 0;
+    EXPECT_EQ(EVP_EncryptUpdate(cipher_, bytes.data(), &written, bytes.data(), static_cast<int>(count)), 1);
+    return bytes;
+  }
+
+ private:
+  EVP_CIPHER_CTX* cipher_;
+};
+
+TEST(SecureRandom, IsAesInCounterModeAndReplacesItsKeyByItsOwnKeystream) {
+  constexpr size_t kBytesPerKey = size_t{16} << 20U;
+  std::array<uint8_t, 48> seed{};
+  std::iota(seed.begin(), seed.end(), uint8_t{1});
+  SecureRandom random = SecureRandomPeer::Make(seed);
+  ReferenceCipher first(seed);
+  std::vector<uint8_t> drawn(kBytesPerKey);
+  random.Fill(drawn);
+  EXPECT_EQ(drawn, first.Next(kBytesPerKey));
+  const std::vector<uint8_t> next_seed = first.Next(seed.size());
+  std::copy(next_seed.begin(), next_seed.end(), seed.begin());
+  ReferenceCipher second(seed);
+  drawn.resize(10'000);
+  random.Fill(drawn);
+  EXPECT_EQ(drawn, second.Next(10'000));
 }
 
 TEST(SecureRandom, RepeatsNoBlockOfTheCipherInThreeKeys) {

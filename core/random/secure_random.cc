@@ -8,18 +8,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <utility>
 
 namespace dpar {
 namespace {
 
-constexpr size_t kKeyBytes = 32;
-constexpr size_t kCounterBytes = 16;
+constexpr size_t kKeyBytes = 32;  // of the 48; the counter's first value follows
 constexpr size_t kBufferBytes = 4096;
 constexpr size_t kLargestCipherCall = size_t{1} << 20U;
 constexpr size_t kBytesPerKey = size_t{16} << 20U;
-
-using KeyAndCounter = std::array<uint8_t, kKeyBytes + kCounterBytes>;
 
 [[noreturn]] void Fail(const char* what) {
   std::fprintf(stderr, "fatal: the random source failed (%s); no noise can be drawn\n", what);
@@ -73,15 +69,14 @@ SecureRandom::SecureRandom() : state_(std::make_unique<State>()) {
   OPENSSL_cleanse(seed.data(), seed.size());
 }
 
-SecureRandom::SecureRandom(std::unique_ptr<State> state) : state_(std::move(state)) {}
+SecureRandom::SecureRandom(const KeyAndCounter& seed) : state_(std::make_unique<State>()) { state_->SetKey(seed); }
 
 std::unique_ptr<RandomSource> SecureRandom::Split() {
   KeyAndCounter seed{};
   Fill(seed);
-  auto state = std::make_unique<State>();
-  state->SetKey(seed);
+  std::unique_ptr<RandomSource> split(new SecureRandom(seed));
   OPENSSL_cleanse(seed.data(), seed.size());
-  return std::unique_ptr<RandomSource>(new SecureRandom(std::move(state)));
+  return split;
 }
 
 SecureRandom::~SecureRandom() {

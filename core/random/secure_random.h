@@ -2,6 +2,8 @@
 #ifndef DPAR_CORE_RANDOM_SECURE_RANDOM_H_
 #define DPAR_CORE_RANDOM_SECURE_RANDOM_H_
 
+#include <array>
+#include <cstdint>
 #include <memory>
 
 #include "core/random/random.h"
@@ -21,8 +23,10 @@ class SecureRandom final : public RandomSource {
   std::unique_ptr<RandomSource> Split() override;
 
  private:
+  friend class SecureRandomPeer;  // a test's way to a known key
+  using KeyAndCounter = std::array<uint8_t, 48>;
   struct State;
-  explicit SecureRandom(std::unique_ptr<State> state);
+  explicit SecureRandom(const KeyAndCounter& seed);
 
   std::unique_ptr<State> state_;
 };

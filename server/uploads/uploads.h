@@ -69,7 +69,7 @@ class Uploads {
   const DataDirectory& directory_;
   const Limits limits_;
   BusyNames busy_;
-  // A graph is held in memory several times over while it is read, so only one is read at a time.
+  // A graph, and a copy of it for its digests, are in memory while it is sealed, so only one is sealed at a time.
   std::mutex import_;
 };
 

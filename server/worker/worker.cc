@@ -178,12 +178,18 @@ absl::StatusOr<LinearModel> Worker::TrainModel(const StoredJob& stored) {
   try {
     const v1::TrainingSpec& spec = stored.job.spec();
     const absl::StatusOr<SealedGraph> sealed = SealedGraph::Open(directory_.DatasetFile(spec.dataset()));
-    if (absl::IsNotFound(sealed.status())) {
-      // The file could not be opened at all: a fault of the disk, not of the data.
-      return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, "the dataset's file cannot be opened");
+    if (absl::IsNotFound(sealed.status()) || absl::IsFailedPrecondition(sealed.status())) {
+      // The file could not be opened at all, or is of a newer program: a fault of the machine, not of the data.
+      return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                       sealed.status().code() == absl::StatusCode::kNotFound
+                           ? "the dataset's file cannot be opened"
+                           : "the dataset's file was sealed by a newer program");
     }
-    DPAR_RETURN_IF_ERROR(sealed.status());
-    DPAR_ASSIGN_OR_RETURN(const GraphView graph, sealed->View());
+    const absl::StatusOr<GraphView> graph = sealed.ok() ? sealed->View() : sealed.status();
+    if (absl::IsDataLoss(graph.status())) {
+      spdlog::error("worker: the sealed file of {} is damaged; dpard check says where", spec.dataset());
+    }
+    DPAR_RETURN_IF_ERROR(graph.status());
     const absl::Time start = absl::Now();
     progress_.Update(name, {"training", 0, plan.steps(), start, 0});
     // Fresh noise for every attempt: no output of an attempt that died left the trainer, so the same reservation
@@ -194,7 +200,7 @@ absl::StatusOr<LinearModel> Worker::TrainModel(const StoredJob& stored) {
       progress_.Update(name, {"training", steps_done, plan.steps(), start, epsilon.value_or(plan.epsilon())});
       return KeepGoing(name);
     };
-    return Train(plan, graph, device_, random, on_step);
+    return Train(plan, *graph, device_, random, on_step);
   } catch (const std::exception&) {
     return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, kFailedAfterOpening);
   }

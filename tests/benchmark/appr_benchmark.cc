@@ -44,7 +44,8 @@ constexpr int kRepeats = 7;  // of each measurement, alternating with what stand
 constexpr int64_t kSeeds = 200;
 constexpr int64_t kChosen = 4;  // K
 constexpr size_t kDenseDraws = 3;
-constexpr double kScale = 0.01;  // of the noise in selections
+constexpr double kScale = 0.01;         // of the noise in selections
+constexpr int64_t kSmallest = 100'000;  // nodes of the smallest generated graph
 constexpr double kAverageDegree = 20;
 constexpr double kDegreeExponent = 2.5;
 
@@ -249,38 +250,45 @@ void RunJob(const std::string& path) {
       options.rows, file, open * 1e3, check, rows * 1e3, HardwareThreads(), PeakMegabytes(), PeakMegabytes() / file);
 }
 
-void MeasureGeneratedGraphs(const std::string& scratch, int64_t largest) {
+// False if a part of it failed.
+bool MeasureGeneratedGraphs(const std::string& scratch, int64_t largest) {
   absl::PrintF("2. Power-law graphs, average degree %.0f, exponent %.1f\n", kAverageDegree, kDegreeExponent);
   std::vector<std::string> files;
-  for (int64_t nodes = 100'000; nodes <= largest; nodes *= 10) {
+  bool made = true;
+  for (int64_t nodes = kSmallest; nodes <= largest; nodes *= 10) {
     files.push_back(absl::StrCat(scratch, "/appr_benchmark.", getpid(), ".", nodes, ".sealed"));
-    if (!InChild([&] { GenerateAndSeal(nodes, files.back()); })) {
-      absl::PrintF("  %d nodes: failed\n", nodes);
-    }
+    made = made && InChild([&] { GenerateAndSeal(nodes, files.back()); });
   }
-  InChild([&] { MeasureGrowth(files); });
-  InChild([&] { RunJob(files.back()); });
+  const bool complete = made && InChild([&] { MeasureGrowth(files); }) && InChild([&] { RunJob(files.back()); });
   for (const std::string& file : files) {
     fs::remove(file);
   }
+  return complete;
 }
 
 int Main(const std::vector<std::string>& arguments) {
   std::string data = "../shared/data";
   std::string scratch = "/tmp";
   int64_t largest = 10'000'000;
-  for (size_t i = 0; i + 1 < arguments.size(); i += 2) {
+  bool understood = arguments.size() % 2 == 0;
+  for (size_t i = 0; understood && i < arguments.size(); i += 2) {
     if (arguments[i] == "--data") {
       data = arguments[i + 1];
     } else if (arguments[i] == "--scratch") {
       scratch = arguments[i + 1];
-    } else if (arguments[i] != "--largest" || !absl::SimpleAtoi(arguments[i + 1], &largest)) {
-      absl::PrintF("usage: appr_benchmark [--data DIR] [--largest NODES] [--scratch DIR]\n");
-      return 2;
+    } else {
+      understood = arguments[i] == "--largest" && absl::SimpleAtoi(arguments[i + 1], &largest) && largest >= kSmallest;
     }
   }
+  if (!understood) {
+    absl::PrintF("usage: appr_benchmark [--data DIR] [--largest NODES, from %d] [--scratch DIR]\n", kSmallest);
+    return 2;
+  }
   MeasureRealGraphs(data);
-  MeasureGeneratedGraphs(scratch, largest);
+  if (!MeasureGeneratedGraphs(scratch, largest)) {
+    absl::PrintF("a part of the measurement failed\n");
+    return 1;
+  }
   return 0;
 }
 

@@ -193,8 +193,9 @@ absl::StatusOr<CommandOutput> RunSelect(const SelectFlags& flags) {
     return true;
   };
   SecureRandom random;
-  DPAR_ASSIGN_OR_RETURN(ApprRows rows,
+  DPAR_ASSIGN_OR_RETURN(PrivateRows drawn,
                         DrawPrivateRows(graph, calibrated.options, flags.solver.threads, random, callback));
+  ApprRows& rows = drawn.rows;
   DPAR_RETURN_IF_ERROR(BoundColumns(flags.max_occurrence.value_or(std::numeric_limits<int64_t>::max()),
                                     flags.tau.value_or(std::numeric_limits<double>::infinity()), rows));
   return CommandOutput{Note(flags, calibrated),

@@ -11,7 +11,13 @@ namespace dpar::tidy {
 namespace {
 
 bool IsCpp(const std::string& path) { return path.ends_with(".h") || path.ends_with(".cc"); }
-bool IsTest(const std::string& path) { return path.starts_with("tests/") || path.ends_with("_test.cc"); }
+// The research binary is a program like the others, although it lives with the tests.
+bool IsLab(const std::string& path) {
+  return path.starts_with("tests/lab/") && !path.ends_with("_test.cc") && path != "tests/lab/lab_run.h";
+}
+bool IsTest(const std::string& path) {
+  return (path.starts_with("tests/") || path.ends_with("_test.cc")) && !IsLab(path);
+}
 // What tests share: fixed randomness, hostile files, plain forms of clever code.
 bool IsForTesting(const std::string& path) { return path.find("/testing/") != std::string::npos; }
 
@@ -50,6 +56,7 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
        {"core", "core/certificate", "core/graph", "core/infer", "core/privacy", "core/random", "core/train", "server",
         "server/store", "server/ledger", "server/queue", "server/uploads", "server/worker", "server/auth",
         "server/observe", "server/services"}},
+      {"tests/lab", {"core", "core/appr", "core/graph", "core/privacy", "core/random"}},
       {"client/sdk", {"core", "core/certificate", "core/graph", "core/infer", "core/privacy", "core/random"}},
       {"client/cli",
        {"core", "core/certificate", "core/graph", "core/infer", "core/privacy", "core/random", "client/sdk"}},
@@ -157,16 +164,17 @@ const std::vector<LinkRule>& LinkRules() {
        "SQL belongs to server/store"},
       {{"client/"},
        {},
-       std::regex("^dpar_(train|store|ledger|queue|worker|services|auth|observe)$"),
+       std::regex("^dpar_(train|store|ledger|queue|worker|uploads|services|auth|observe)$"),
        "the client links neither the trainer nor the server"},
       {{"core/"},
        {},
-       std::regex("^dpar_(store|ledger|queue|worker|services|auth|observe|sdk|cli)$"),
+       std::regex("^dpar_(store|ledger|queue|worker|uploads|services|auth|observe|sdk|cli)$"),
        "core links neither the server nor the client"},
       {{"server/"}, {}, std::regex("^dpar_(sdk|cli)$"), "the server does not link the client"},
       {{"tests/lab/"},
        {},
-       std::regex("^(dpar_(store|ledger|queue|worker|services|auth|observe|sdk|cli)|dpar_proto_grpc|gRPC::.*)$"),
+       std::regex(
+           "^(dpar_(store|ledger|queue|worker|uploads|services|auth|observe|sdk|cli)|dpar_proto_grpc|gRPC::.*)$"),
        "the lab links core only"},
   };
   return *rules;
@@ -180,7 +188,8 @@ std::string LinkFault(const std::string& path, const TargetCall& call, const std
     }
   }
   const bool is_for_testing = call.command == "dpar_test" || call.name.ends_with("_testing");
-  if (library.ends_with("_testing") && !is_for_testing && !path.starts_with("tests/")) {
+  const bool is_program = !path.starts_with("tests/") || path.starts_with("tests/lab/");
+  if (library.ends_with("_testing") && !is_for_testing && is_program) {
     return "it is for tests only";
   }
   return "";

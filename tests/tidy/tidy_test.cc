@@ -80,6 +80,10 @@ INSTANTIATE_TEST_SUITE_P(Tests, BadIncludeTest,
                                                       "what is below testing/ is for tests only"},
                                            BadInclude{"server/main.cc", "core/random/testing/fixed_random.h",
                                                       "what is below testing/ is for tests only"},
+                                           BadInclude{"tests/lab/main.cc", "core/random/testing/fixed_random.h",
+                                                      "what is below testing/ is for tests only"},
+                                           BadInclude{"tests/lab/main.cc", "server/store/database.h",
+                                                      "tests/lab may not depend on server/store"},
                                            BadInclude{"client/sdk/client_test.cc", "server/store/database.h",
                                                       "a test includes its own side and core only"}));
 
@@ -141,6 +145,12 @@ TEST(LinkTest, LibrariesForTestingAreLinkedByTestsOnly) {
                                     "dpar_train links dpar_random_testing: it is for tests only"}));
   EXPECT_THAT(CheckOneLink("core/train/CMakeLists.txt", "dpar_test(train_test DEPENDS dpar_random_testing)"),
               IsEmpty());
+  EXPECT_THAT(
+      CheckOneLink("tests/lab/CMakeLists.txt", "dpar_binary(dpar-lab DEPENDS dpar_appr_testing)"),
+      ElementsAre(Violation{"tests/lab/CMakeLists.txt", 1, "dpar-lab links dpar_appr_testing: it is for tests only"}));
+  EXPECT_THAT(
+      CheckOneLink("tests/lab/CMakeLists.txt", "dpar_binary(dpar-lab DEPENDS dpar_uploads)"),
+      ElementsAre(Violation{"tests/lab/CMakeLists.txt", 1, "dpar-lab links dpar_uploads: the lab links core only"}));
   EXPECT_THAT(CheckOneLink("core/appr/CMakeLists.txt", "dpar_library(dpar_appr_testing PUBLIC dpar_random_testing)"),
               IsEmpty());
   EXPECT_THAT(CheckOneLink("core/random/CMakeLists.txt", "dpar_library(dpar_random_testing SOURCES fixed_random.cc)"),

@@ -31,7 +31,7 @@ bool NeverCancel(int64_t /*rows_done*/) { return true; }
 
 ApprRows Drawn(const GraphView& graph, const PrivateRowsOptions& options, uint64_t stream, int threads) {
   FixedRandom random(stream);
-  return DrawPrivateRows(graph, options, threads, random, NeverCancel).value();
+  return DrawUnpricedRows(graph, options, threads, random, NeverCancel).value();
 }
 
 std::vector<int32_t> ColumnsOf(const ApprRows& rows, size_t row) {
