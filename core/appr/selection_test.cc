@@ -29,6 +29,7 @@ using ::dpar::testing::FixedRandom;
 using ::dpar::testing::kKolmogorovLimit;
 using ::dpar::testing::KolmogorovStatistic;
 using ::dpar::testing::kUnlikely;
+using ::dpar::testing::NormalCdf;
 using ::testing::ElementsAre;
 
 using Outcome = std::vector<int32_t>;
@@ -248,6 +249,52 @@ double TwoSampleTail(const std::vector<int64_t>& first, const std::vector<int64_
     statistic += difference * difference / total;
   }
   return ChiSquareTail(statistic, static_cast<int64_t>(first.size()) - 1);
+}
+
+// How probable it is that Gaussian noise chooses this slot, or these two in this order: over what the last one chosen
+// comes to, the one before it is above and all others are below. By the trapezoidal rule, whose error is far below
+// 1e-12.
+double GaussianProbability(const Case& c, const Outcome& outcome) {
+  const std::vector<double> scores = Dense(c.scores, c.node_count);
+  constexpr double kStep = 0.05;
+  double sum = 0;
+  for (double t = -12; t < 14; t += kStep) {
+    double density = 1;
+    for (int32_t slot = 0; slot < c.node_count; ++slot) {
+      const double z = (t * c.scale - scores[static_cast<size_t>(slot)]) / c.scale;
+      if (slot == outcome.back()) {
+        density *= std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+      } else {
+        density *= slot == outcome.front() ? NormalCdf(-z) : NormalCdf(z);
+      }
+    }
+    sum += density * kStep;
+  }
+  return sum;
+}
+
+TEST(SelectTopKTest, GaussianNoiseChoosesWithTheProbabilitiesOfItsIntegral) {
+  FixedRandom random(17);
+  int64_t comparisons = 0;
+  for (const Case& c : CasesOfFive()) {
+    if (c.k > 2) {
+      continue;
+    }
+    SCOPED_TRACE(NameOf(c));
+    const std::vector<Outcome> outcomes = OutcomesOf(c.node_count, c.k);
+    const std::vector<int64_t> counts = CountOutcomes(c, Lazy, SelectionNoise::kGaussian, kDraws, random);
+    double total = 0;
+    for (size_t i = 0; i < outcomes.size(); ++i) {
+      const double probability = GaussianProbability(c, outcomes[i]);
+      const double deviation = std::sqrt(kDraws * probability * (1 - probability));
+      EXPECT_NEAR(static_cast<double>(counts[i]), kDraws * probability, 4 * deviation) << "outcome " << i;
+      total += probability;
+      ++comparisons;
+    }
+    EXPECT_NEAR(total, 1, 1e-9);
+  }
+  // Each fails by chance with probability 6.3e-5, so one of them all with 0.5%.
+  EXPECT_EQ(comparisons, 85);
 }
 
 TEST(SelectTopKTest, GaussianNoiseChoosesAsTheDenseFormDoes) {
