@@ -216,14 +216,7 @@ std::vector<int32_t> DrawSeeds(int64_t node_count, int64_t rows, RandomSource& r
   return std::vector<int32_t>(drawn.begin(), drawn.end());
 }
 
-absl::StatusOr<PrivateRows> DrawPrivateRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
-                                            RandomSource& random, const RowsCallback& callback) {
-  PrivateRows result;
-  DPAR_ASSIGN_OR_RETURN(result.event, PrivateRowsEvent(options, graph.sizes.node_count));
-  DPAR_ASSIGN_OR_RETURN(result.rows, DrawUnpricedRows(graph, options, threads, random, callback));
-  return result;
-}
-
+// Without a look at the price; core/appr/testing/unpriced_rows.h declares it for tests.
 absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
                                           RandomSource& random, const RowsCallback& callback) {
   const int64_t node_count = graph.sizes.node_count;
@@ -252,6 +245,14 @@ absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateR
     DPAR_RETURN_IF_ERROR(maker.Make(first, last, make_row));
   }
   return Assemble(node_count, std::move(seeds), maker.Take());
+}
+
+absl::StatusOr<PrivateRows> DrawPrivateRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
+                                            RandomSource& random, const RowsCallback& callback) {
+  PrivateRows result;
+  DPAR_ASSIGN_OR_RETURN(result.event, PrivateRowsEvent(options, graph.sizes.node_count));
+  DPAR_ASSIGN_OR_RETURN(result.rows, DrawUnpricedRows(graph, options, threads, random, callback));
+  return result;
 }
 
 absl::StatusOr<ApprRows> SolveRows(const EdgesView& edges, const ApprParameters& parameters,

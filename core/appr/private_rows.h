@@ -79,11 +79,6 @@ struct PrivateRows {
 absl::StatusOr<PrivateRows> DrawPrivateRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
                                             RandomSource& random, const RowsCallback& callback);
 
-// The same also where EM's noise is so small that no accountant prices it (below clip / 500, values below clip / 1000),
-// and so without a price: for tests that look through the noise at what was clipped.
-absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
-                                          RandomSource& random, const RowsCallback& callback);
-
 // The exact vectors of these seeds, entries ascending: not private. Seeds need not be distinct.
 absl::StatusOr<ApprRows> SolveRows(const EdgesView& edges, const ApprParameters& parameters,
                                    const std::vector<int32_t>& seeds, int threads, const RowsCallback& callback);

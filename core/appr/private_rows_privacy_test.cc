@@ -11,6 +11,7 @@
 #include "core/appr/private_rows.h"
 #include "core/appr/testing/drawn_rows.h"
 #include "core/appr/testing/small_graphs.h"
+#include "core/appr/testing/unpriced_rows.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/random/testing/statistics.h"
 #include "gmock/gmock.h"

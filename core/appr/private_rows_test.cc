@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/appr/testing/drawn_rows.h"
 #include "core/appr/testing/small_graphs.h"
+#include "core/appr/testing/unpriced_rows.h"
 #include "core/graph/testing/npz_fixture.h"
 #include "core/random/lattice.h"
 #include "core/random/testing/fixed_random.h"

@@ -47,7 +47,8 @@ class ApprSolver {
   explicit ApprSolver(const ApprParameters& parameters);
 
   // The vector of `seed` (0..N-1). A seed without neighbours has the zero vector, unless there are self loops.
-  // `keep_going` is asked now and then, within milliseconds; when it says no, the answer is CANCELLED.
+  // `keep_going` is asked between steps, after about a million edges or one node's neighbours, whichever are more; when
+  // it says no, the answer is CANCELLED.
   absl::StatusOr<SparseVector> Solve(const EdgesView& edges, int64_t seed, const std::function<bool()>& keep_going);
 
  private:

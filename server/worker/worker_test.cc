@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "core/certificate/certificate.h"
 #include "core/error.h"
 #include "core/graph/generate.h"
+#include "core/graph/sealed_format.h"
 #include "core/graph/sealed_graph.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/status_macros.h"
@@ -244,6 +246,21 @@ TEST_F(WorkerTest, ADatasetWithOneDamagedByteIsNotTrainedOnAndPostsTheFullPrice)
 TEST_F(WorkerTest, ADatasetFileThatCannotBeOpenedIsRetriedAndThenVoided) {
   ASSERT_TRUE(Submit(5).ok());
   ASSERT_TRUE(RemoveTree(store_.directory().DatasetFile(kDataset)).ok());
+  ASSERT_TRUE(worker_.Start().ok());
+  EXPECT_EQ(AwaitState(v1::Job::FAILED).attempts(), 2);
+  EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::VOID));
+}
+
+TEST_F(WorkerTest, ADatasetSealedByANewerProgramIsRetriedAndThenVoided) {
+  ASSERT_TRUE(Submit(5).ok());
+  const std::string file = store_.directory().DatasetFile(kDataset);
+  std::string bytes = ReadWholeFile(file).value();
+  SealedHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  header.version = kSealedVersion + 1;
+  header.checksum = ChecksumOf(header);
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  ASSERT_TRUE(WriteFileDurably(file, bytes, 0600).ok());
   ASSERT_TRUE(worker_.Start().ok());
   EXPECT_EQ(AwaitState(v1::Job::FAILED).attempts(), 2);
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::VOID));

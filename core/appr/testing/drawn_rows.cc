@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/appr/testing/small_graphs.h"
+#include "core/appr/testing/unpriced_rows.h"
 #include "core/random/testing/fixed_random.h"
 
 namespace dpar::testing {
