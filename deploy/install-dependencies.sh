@@ -15,7 +15,8 @@ build_packages=(
   # CMake looks for them also when only the programs are built.
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-check_packages=(clang-format clang-tidy)
+# python3-torch loads our TorchScript files as a user would.
+check_packages=(clang-format clang-tidy python3-torch)
 
 fail() {
   echo "install-dependencies: $*" >&2

@@ -37,7 +37,7 @@
 #include "core/certificate/signing_key.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
-#include "core/train/train.h"
+#include "core/train/device.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/initialise.h"
 #include "server/auth/tls.h"

@@ -45,6 +45,25 @@ void PrintBudget(Session& session, const v1::Budget& budget) {
                 << "  jobs counted        " << budget.live_events() << "\n";
 }
 
+// "  3: dp-appr 0.4%, dp-sgd 12.3% of the cap", on a second line as far as it does not fit into `width`; 0 is no limit.
+std::string StagesText(const v1::LedgerEntry& entry, int64_t cap_units, int width) {
+  std::string text = absl::StrCat("  ", entry.sequence(), ":");
+  int column = DisplayWidth(text);
+  for (int i = 0; i < entry.stages_size(); ++i) {
+    const bool last = i + 1 == entry.stages_size();
+    const std::string part =
+        absl::StrCat(" ", entry.stages(i).stage(), " ", FormatPercent(entry.stages(i).units(), cap_units),
+                     last ? " of the cap" : ",");
+    if (width > 0 && column + DisplayWidth(part) > width) {
+      absl::StrAppend(&text, "\n    ");
+      column = 4;
+    }
+    absl::StrAppend(&text, part);
+    column += DisplayWidth(part);
+  }
+  return text;
+}
+
 void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries, int64_t cap_units) {
   Table table({"NO", "TIME", "KIND", "JOB", "SHARE", "EPSILON", "HASH"}, {3});
   constexpr size_t kHashShown = 8;
@@ -55,6 +74,10 @@ void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries,
   }
   session.out() << "\n" << table.Render(session.TableWidth());
   for (const v1::LedgerEntry& entry : entries) {
+    const bool holds = entry.kind() == v1::LedgerEntry::RESERVE || entry.kind() == v1::LedgerEntry::POST;
+    if (holds && !entry.stages().empty()) {
+      session.out() << StagesText(entry, cap_units, session.TableWidth()) << "\n";
+    }
     if (!entry.reason().empty()) {
       session.out() << "  " << entry.sequence() << ": " << entry.reason() << " (" << entry.actor() << ")\n";
     }

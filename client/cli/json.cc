@@ -4,6 +4,8 @@
 
 #include "client/cli/format.h"
 #include "client/cli/labels.h"
+#include "client/cli/plan_json.h"
+#include "core/message_json.h"
 #include "core/privacy/event.h"
 
 namespace dpar {
@@ -27,25 +29,11 @@ Json ImportReportJson(const v1::ImportReport& report) {
           {"zero_features_dropped", report.zero_features_dropped()}};
 }
 
-Json PlanJson(const v1::Plan& plan) {
-  return {{"method", MethodLabel(plan.method())},
-          {"training_slots", plan.training_slots()},
-          {"epsilon", plan.epsilon()},
-          {"delta", plan.delta()},
-          {"steps", plan.steps()},
-          {"learning_rate", plan.learning_rate()},
-          {"momentum", plan.momentum()},
-          {"gradient_clip", plan.gradient_clip()},
-          {"noise_multiplier", plan.noise_multiplier()},
-          {"price_units", plan.price_units()},
-          {"left_units", plan.left_units()}};
-}
-
 Json JobJson(const v1::Job& job) {
   Json json = {{"name", job.name()},
                {"dataset", job.spec().dataset()},
                {"method", MethodLabel(job.plan().method())},
-               {"epsilon", job.spec().epsilon()},
+               {"epsilon", job.plan().epsilon()},
                {"delta", job.plan().delta()},
                {"state", StateLabel(job.state())},
                {"attempts", job.attempts()}};
@@ -60,6 +48,9 @@ Json JobJson(const v1::Job& job) {
   }
   if (job.has_end_time()) {
     json["end_time"] = FormatTime(job.end_time());
+  }
+  if (job.has_evaluation()) {
+    json["evaluation"] = MessageToJson(job.evaluation());
   }
   json["plan"] = PlanJson(job.plan());
   return json;
@@ -99,6 +90,10 @@ Json LedgerEntryJson(const v1::LedgerEntry& entry) {
                {"hash", entry.hash()},         {"attempt", entry.attempt()}};
   if (entry.has_event()) {
     json["event"] = EventToJson(entry.event());
+  }
+  json["stages"] = Json::array();
+  for (const v1::StageCost& cost : entry.stages()) {
+    json["stages"].push_back({{"stage", cost.stage()}, {"units", cost.units()}});
   }
   return json;
 }

@@ -14,7 +14,6 @@ using Json = nlohmann::ordered_json;
 
 Json DatasetJson(const v1::Dataset& dataset);
 Json ImportReportJson(const v1::ImportReport& report);
-Json PlanJson(const v1::Plan& plan);
 Json JobJson(const v1::Job& job);
 Json WatchEventJson(const v1::WatchJobResponse& event);
 Json BudgetJson(const v1::Budget& budget);

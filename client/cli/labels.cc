@@ -2,11 +2,16 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "core/error.h"
+#include "core/plan/method.h"
 
 namespace dpar {
 namespace {
+
+using google::protobuf::EnumDescriptor;
+using google::protobuf::EnumValueDescriptor;
 
 std::string Spell(const std::string& enumerator) {
   return absl::StrReplaceAll(absl::AsciiStrToLower(enumerator), {{"_", "-"}});
@@ -21,12 +26,32 @@ std::string StateLabel(v1::Job::State state) { return Spell(v1::Job::State_Name(
 std::string RoleLabel(v1::Role role) { return Spell(v1::Role_Name(role)); }
 std::string KindLabel(v1::LedgerEntry::Kind kind) { return Spell(v1::LedgerEntry::Kind_Name(kind)); }
 
+std::string EnumeratorLabel(const EnumValueDescriptor& value) { return Spell(value.name()); }
+
+std::vector<std::string> EnumeratorLabels(const EnumDescriptor& type) {
+  std::vector<std::string> labels;
+  for (int i = 0; i < type.value_count(); ++i) {
+    if (type.value(i)->number() != 0) {
+      labels.push_back(EnumeratorLabel(*type.value(i)));
+    }
+  }
+  return labels;
+}
+
+absl::StatusOr<const EnumValueDescriptor*> ParseEnumerator(absl::string_view flag, const EnumDescriptor& type,
+                                                           absl::string_view text) {
+  const EnumValueDescriptor* value = type.FindValueByName(Unspell(text));
+  if (value == nullptr || value->number() == 0) {
+    return InvalidField(
+        flag, absl::StrCat("--", flag, " must be ", absl::StrJoin(EnumeratorLabels(type), " or "), ", got ", text));
+  }
+  return value;
+}
+
 absl::StatusOr<v1::Method> ParseMethod(absl::string_view text) {
   v1::Method method = v1::METHOD_UNSPECIFIED;
   if (!v1::Method_Parse(Unspell(text), &method) || method == v1::METHOD_UNSPECIFIED) {
-    return InvalidField("method", absl::StrCat("--method is one of auto, features, dpar-em0, dpar-em1, dpar-gm, gap, "
-                                               "sage; not '",
-                                               text, "'"));
+    return InvalidField("method", absl::StrCat("--method is one of ", MethodNames(), "; not '", text, "'"));
   }
   return method;
 }

@@ -3,12 +3,14 @@
 #define DPAR_CLIENT_CLI_LABELS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "dpar/v1/budget.pb.h"
 #include "dpar/v1/operator.pb.h"
 #include "dpar/v1/training.pb.h"
+#include "google/protobuf/descriptor.h"
 
 namespace dpar {
 
@@ -17,7 +19,14 @@ std::string StateLabel(v1::Job::State state);       // "queued"
 std::string RoleLabel(v1::Role role);               // "owner"
 std::string KindLabel(v1::LedgerEntry::Kind kind);  // "reserve"
 
-// INVALID_FIELD with the allowed spellings when it is none of them.
+// The label of any enumerator: "sqrt-unit".
+std::string EnumeratorLabel(const google::protobuf::EnumValueDescriptor& value);
+// Those that can be typed: all but the one that stands for "unset".
+std::vector<std::string> EnumeratorLabels(const google::protobuf::EnumDescriptor& type);
+
+// INVALID_FIELD with the allowed spellings when it is none of them. `flag` has no dashes.
+absl::StatusOr<const google::protobuf::EnumValueDescriptor*> ParseEnumerator(
+    absl::string_view flag, const google::protobuf::EnumDescriptor& type, absl::string_view text);
 absl::StatusOr<v1::Method> ParseMethod(absl::string_view text);
 absl::StatusOr<v1::Role> ParseTenantRole(absl::string_view text);
 

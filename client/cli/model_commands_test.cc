@@ -2,7 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,8 +14,8 @@
 #include "core/certificate/signing_key.h"
 #include "core/graph/graph_file.h"
 #include "core/infer/model.h"
+#include "core/plan/plan.h"
 #include "core/privacy/budget.h"
-#include "core/privacy/gaussian.h"
 
 namespace dpar {
 namespace {
@@ -44,11 +43,10 @@ class ModelCommandsTest : public ::testing::Test {
 
   // Feature k speaks for class k.
   void WriteModel() const {
-    LinearModel model;
+    Model model;
     model.feature_count = 2;
     model.class_count = 2;
     model.weights = {5, -5, -5, 5, 0, 0};
-    model.metadata = "{}";
     ASSERT_TRUE(WriteModelFile(Path("model.npz"), model).ok());
   }
 
@@ -69,54 +67,39 @@ class ModelCommandsTest : public ::testing::Test {
   void WriteCertificate(bool is_public) const {
     const auto key = SigningKey::Generate();
     ASSERT_TRUE(key.ok());
-    const double delta = 1e-5;
-    const auto mu = GaussianMu(1, delta);
-    ASSERT_TRUE(mu.ok());
+    const auto terms = MakeBudgetTerms(8, 1e-5);
+    ASSERT_TRUE(terms.ok()) << terms.status();
     Statement statement;
     statement.subjects["model.npz"] = *Sha256File(Path("model.npz"));
     statement.job = "tenants/acme/jobs/j1";
     statement.dataset = "tenants/acme/datasets/demo";
     statement.dataset_digest = std::string(64, 'a');
-    statement.sizes = {3, 2, 2};
+    statement.sizes = {3000, 2, 2};
     statement.is_public = is_public;
-    FillPlan(*mu, delta, statement.plan);
-    statement.budget = is_public ? "" : "tenants/acme/datasets/demo/budget";
-    statement.ledger_sequence = is_public ? 0 : 3;
-    statement.ledger_hash = is_public ? "" : std::string(64, 'b');
-    statement.cap_epsilon = 8;
-    statement.cap_delta = delta;
-    statement.order = 8;
-    const auto units = EventUnits(statement.plan.event(), statement.order);
-    ASSERT_TRUE(units.ok()) << units.status();
-    statement.units = *units;
-    statement.plan.set_price_units(*units);
+    v1::TrainingSpec spec;
+    spec.set_epsilon(1);
+    spec.set_delta(terms->cap_delta);
+    const auto plan = MakePlan(spec, statement.sizes);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    statement.plan = *plan;
+    if (!is_public) {
+      const auto units = EventUnits(statement.plan.event(), terms->order);
+      ASSERT_TRUE(units.ok()) << units.status();
+      statement.budget = "tenants/acme/datasets/demo/budget";
+      statement.ledger_sequence = 3;
+      statement.ledger_hash = std::string(64, 'b');
+      statement.cap_epsilon = terms->cap_epsilon;
+      statement.cap_delta = terms->cap_delta;
+      statement.order = terms->order;
+      statement.units = *units;
+      statement.plan.set_price_units(*units);
+    }
     statement.software = "dpar test";
     statement.created_at = "2025-01-01T00:00:00Z";
     const auto envelope = SignStatement(statement, *key);
     ASSERT_TRUE(envelope.ok()) << envelope.status();
     std::ofstream(Path("certificate.json")) << *envelope;
     std::ofstream(Path("signing.pub")) << key->verifying_key().pem();
-  }
-
-  static void FillPlan(double mu, double delta, v1::Plan& plan) {
-    constexpr int64_t kSteps = 30;
-    constexpr double kClip = 0.3;
-    constexpr double kSensitivity = kClip * 1.001;
-    const double stddev = std::sqrt(static_cast<double>(kSteps)) * kSensitivity / mu * 1.001;
-    plan.set_method(v1::FEATURES);
-    plan.set_training_slots(3);
-    plan.set_epsilon(1);
-    plan.set_delta(delta);
-    plan.set_accountant(v1::SOUND);
-    plan.set_steps(kSteps);
-    plan.set_learning_rate(1);
-    plan.set_momentum(0.9);
-    plan.set_gradient_clip(kClip);
-    plan.set_noise_multiplier(stddev / kClip);
-    plan.set_lattice_bits(20);
-    plan.mutable_event()->mutable_gaussian()->set_sensitivity(kSensitivity);
-    plan.mutable_event()->mutable_gaussian()->set_noise_stddev(stddev);
-    plan.mutable_event()->mutable_gaussian()->set_count(kSteps);
   }
 
   std::string directory_;
@@ -140,8 +123,80 @@ TEST_F(ModelCommandsTest, PredictWithoutLabelsSaysNoAccuracy) {
   WriteGraph("unlabelled.npz", {-1, -1, -1});
   const CommandRun run = RunCommand({"predict", "--model", Path("model.npz"), "--graph", Path("unlabelled.npz")});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("predicted  3 nodes, propagation power"));
+  EXPECT_THAT(run.out, HasSubstr("predicted  3 nodes, propagation mean-field\n"));
   EXPECT_THAT(run.out, Not(HasSubstr("accuracy")));
+}
+
+// Node 2 has no features: alone it is undecided, which goes to class 0, and its neighbour is of class 1.
+TEST_F(ModelCommandsTest, PredictUsesTheEdgesUnlessToldNotTo) {
+  const auto label_of_node_2 = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = {"predict",     "--model", Path("model.npz"), "--graph",
+                                          Path("g.npz"), "-o",      Path("labels.csv")};
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    EXPECT_EQ(RunCommand(arguments).exit_code, 0);
+    return Read("labels.csv").substr(Read("labels.csv").find("\n2,") + 3, 1);
+  };
+  EXPECT_EQ(label_of_node_2({"--propagation", "none"}), "0");
+  EXPECT_EQ(label_of_node_2({"--propagation", "power"}), "1");
+  EXPECT_EQ(label_of_node_2({"--propagation", "power", "--iterations", "0"}), "0");
+}
+
+TEST_F(ModelCommandsTest, PredictSaysTheOptionsItUsed) {
+  const std::vector<std::string> base = {"predict", "--model", Path("model.npz"), "--graph", Path("g.npz")};
+  const auto run = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> arguments = base;
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    return RunCommand(arguments);
+  };
+  const Json standard = run({"--json"}).json();
+  EXPECT_EQ(standard["propagation"], "mean-field");
+  EXPECT_FALSE(standard.contains("alpha"));
+  const Json power = run({"--propagation", "power", "--json"}).json();
+  EXPECT_EQ(power["alpha"], 0.25);
+  EXPECT_EQ(power["iterations"], 2);
+  EXPECT_EQ(power["normalisation"], "row");
+  EXPECT_EQ(power["self_loops"], false);
+  const std::vector<std::string> all = {"--propagation",   "power",     "--alpha",      "0.5",   "--iterations", "7",
+                                        "--normalisation", "symmetric", "--self-loops", "--json"};
+  const Json given = run(all).json();
+  EXPECT_EQ(given["alpha"], 0.5);
+  EXPECT_EQ(given["iterations"], 7);
+  EXPECT_EQ(given["normalisation"], "symmetric");
+  EXPECT_EQ(given["self_loops"], true);
+  EXPECT_THAT(run({"--propagation", "power"}).out,
+              HasSubstr("propagation power (alpha 0.25, 2 iterations, row normalisation, no self loops)"));
+}
+
+TEST_F(ModelCommandsTest, PredictRefusesOptionsOfPowerForAnotherPropagation) {
+  for (const std::string propagation : {"mean-field", "none"}) {
+    for (const std::vector<std::string>& flags : std::vector<std::vector<std::string>>{
+             {"--alpha", "0.5"}, {"--iterations", "2"}, {"--normalisation", "row"}, {"--self-loops"}}) {
+      std::vector<std::string> arguments = {"predict",     "--model",       Path("model.npz"), "--graph",
+                                            Path("g.npz"), "--propagation", propagation};
+      arguments.insert(arguments.end(), flags.begin(), flags.end());
+      const CommandRun run = RunCommand(arguments);
+      EXPECT_EQ(run.exit_code, 2);
+      EXPECT_THAT(run.err, HasSubstr(absl::StrCat(flags[0], " is for --propagation power; --propagation ", propagation,
+                                                  " does not take it")));
+    }
+  }
+}
+
+TEST_F(ModelCommandsTest, PredictRefusesOptionsOutOfRange) {
+  const auto message = [&](const std::string& flag, const std::string& value) {
+    const CommandRun run = RunCommand(
+        {"predict", "--model", Path("model.npz"), "--graph", Path("g.npz"), "--propagation", "power", flag, value});
+    EXPECT_EQ(run.exit_code, 2);
+    return run.err;
+  };
+  for (const std::string alpha : {"0", "-1", "1.5", "nan", "much"}) {
+    EXPECT_THAT(message("--alpha", alpha), HasSubstr(absl::StrCat("got ", alpha)));
+  }
+  for (const std::string iterations : {"-1", "1001", "2.5", "many"}) {
+    EXPECT_THAT(message("--iterations", iterations),
+                HasSubstr(absl::StrCat("--iterations must be an integer from 0 to 1000, got ", iterations)));
+  }
+  EXPECT_THAT(message("--normalisation", "column"), HasSubstr("--normalisation is row or symmetric; not 'column'"));
 }
 
 TEST_F(ModelCommandsTest, PredictRefusesBadInput) {

@@ -1,40 +1,94 @@
 // dpar train.
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/labels.h"
+#include "client/cli/plan_json.h"
+#include "client/cli/plan_text.h"
+#include "client/cli/training_flags.h"
+#include "client/cli/typed_flags.h"
 #include "client/cli/watching.h"
 #include "client/sdk/names.h"
+#include "core/error.h"
+#include "core/plan/method.h"
 #include "core/status_macros.h"
 
 namespace dpar {
 namespace {
 
+constexpr const char* kPrivacyFlags = "Privacy and evaluation";
+constexpr const char* kDefaultMethod = "auto";
+constexpr double kDefaultEvaluationShare = 0.1;
+
 struct TrainArguments {
   std::string dataset;
-  double epsilon = 0;
-  std::optional<double> delta;
-  std::string method = "auto";
+  Flags flags;
+  bool non_private = false;
   bool no_watch = false;
   bool dry_run = false;
 };
 
-std::string PlanText(const v1::Plan& plan) {
-  return absl::StrCat(MethodLabel(plan.method()), ", ", plan.steps(), " steps, noise multiplier ",
-                      FormatNumber(plan.noise_multiplier()), ", epsilon ", FormatNumber(plan.epsilon()), ", delta ",
-                      FormatNumber(plan.delta()));
+// Ranges are the server's to judge; it knows the data's public sizes.
+absl::Status CheckIsNumber(absl::string_view flag, double value) {
+  return std::isnan(value) ? InvalidField(flag, absl::StrCat(flag, " must be a number, got ", value))
+                           : absl::OkStatus();
+}
+
+// The command that does what the dry run showed.
+std::string SameCommand(const TrainArguments& arguments) {
+  std::string command = absl::StrCat("dpar train ", arguments.dataset);
+  for (const auto& [name, typed] : arguments.flags) {
+    if (!typed.empty() && (name != "method" || typed != kDefaultMethod)) {
+      absl::StrAppend(&command, " --", name, " ", typed);
+    }
+  }
+  return absl::StrCat(command, arguments.non_private ? " --non-private" : "");
+}
+
+Json DryRunJson(const v1::Job& job, const std::optional<v1::Budget>& budget) {
+  Json json = {{"dry_run", true}, {"dataset", job.spec().dataset()}, {"plan", PlanJson(job.plan())}};
+  if (budget.has_value()) {
+    json["stages"] = Json::array();
+    for (const v1::StageCost& cost : PlanStages(job.plan(), budget->order())) {
+      json["stages"].push_back({{"stage", cost.stage()}, {"units", cost.units()}});
+    }
+    json["budget"] = BudgetJson(*budget);
+  }
+  return json;
+}
+
+void PrintLine(Session& session, absl::string_view heading, absl::string_view text) {
+  session.out() << absl::StrFormat("%-18s%s\n", heading, text);
+}
+
+void PrintPrice(Session& session, const v1::Plan& plan, const v1::Budget& budget) {
+  const int64_t cap = budget.cap_units();
+  PrintLine(
+      session, "price",
+      absl::StrCat(FormatCount(plan.price_units()), " units, ", FormatPercent(plan.price_units(), cap), " of the cap"));
+  for (const v1::StageCost& cost : PlanStages(plan, budget.order())) {
+    PrintLine(session, absl::StrCat("  ", cost.stage()),
+              absl::StrCat(FormatPercent(cost.units(), plan.price_units()), " of it"));
+  }
+  PrintLine(session, "left afterwards",
+            plan.left_units() >= 0 ? absl::StrCat(FormatCount(plan.left_units()), " units, ",
+                                                  FormatPercent(plan.left_units(), cap), " of the cap")
+                                   : "nothing: it is admitted as the only job, by its own epsilon");
 }
 
 // What the job would be, and what it would cost.
 absl::StatusOr<int> PrintDryRun(Session& session, Connection& connection, const v1::Job& job,
                                 const TrainArguments& arguments) {
-  const v1::Plan& plan = job.plan();
   std::optional<v1::Budget> budget;
   const auto found = connection.GetBudget(absl::StrCat(job.spec().dataset(), "/budget"));
   if (found.ok()) {
@@ -43,35 +97,20 @@ absl::StatusOr<int> PrintDryRun(Session& session, Connection& connection, const 
     return found.status();
   }
   if (session.json()) {
-    Json json = {{"dry_run", true}, {"dataset", job.spec().dataset()}, {"plan", PlanJson(plan)}};
-    if (budget.has_value()) {
-      json["budget"] = BudgetJson(*budget);
-    }
-    session.PrintJson(json);
+    session.PrintJson(DryRunJson(job, budget));
     return kDone;
   }
-  session.out() << "dataset           " << job.spec().dataset() << "\n"
-                << "method            " << MethodLabel(plan.method()) << "\n"
-                << "steps             " << plan.steps() << "\n"
-                << "noise multiplier  " << FormatNumber(plan.noise_multiplier()) << "\n"
-                << "guarantee         epsilon " << FormatNumber(plan.epsilon()) << " at delta "
-                << FormatNumber(plan.delta()) << "\n";
-  if (budget.has_value()) {
-    const int64_t cap = budget->cap_units();
-    const bool by_units = plan.left_units() >= 0;
-    session.out() << "price             " << FormatCount(plan.price_units()) << " units, "
-                  << FormatPercent(plan.price_units(), cap) << " of the cap\n"
-                  << "left afterwards   "
-                  << (by_units ? absl::StrCat(FormatCount(plan.left_units()), " units, ",
-                                              FormatPercent(plan.left_units(), cap), " of the cap")
-                               : "nothing: it is admitted as the only job, by its own epsilon")
-                  << "\n";
-  } else {
-    session.out() << "price             none: the data is public\n";
+  PrintLine(session, "dataset", job.spec().dataset());
+  for (const auto& [heading, text] : PlanLines(job.plan())) {
+    PrintLine(session, heading, text);
   }
-  session.out() << "nothing was queued or spent\n"
-                << "next              dpar train " << arguments.dataset << " --epsilon "
-                << FormatNumber(arguments.epsilon) << "\n";
+  if (budget.has_value()) {
+    PrintPrice(session, job.plan(), *budget);
+  } else {
+    PrintLine(session, "price", "none: the data is public");
+  }
+  session.out() << "nothing was queued or spent\n";
+  PrintLine(session, "next", SameCommand(arguments));
   return kDone;
 }
 
@@ -82,22 +121,72 @@ void PrintQueued(Session& session, const v1::Job& job) {
   }
   session.out() << "job      " << job.name() << "\n"
                 << "state    " << StateLabel(job.state()) << "\n"
-                << "epsilon  " << FormatNumber(job.plan().epsilon()) << "\n"
-                << "delta    " << FormatNumber(job.plan().delta()) << "\n"
+                << "plan     " << PlanText(job.plan()) << "\n"
                 << "next     dpar watch " << IdOf(job.name()) << "\n";
+}
+
+absl::Status ReadEvaluation(const Flags& flags, v1::TrainingSpec& spec) {
+  if (!IsGiven(flags, "evaluate")) {
+    return IsGiven(flags, "evaluation-share")
+               ? InvalidField("evaluation-share", "--evaluation-share belongs to --evaluate, which is not given")
+               : absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(const double held_out, ReadNumber(flags, "evaluate", CheckIsNumber));
+  spec.mutable_evaluation()->set_held_out_share(held_out);
+  spec.mutable_evaluation()->set_budget_share(kDefaultEvaluationShare);
+  if (IsGiven(flags, "evaluation-share")) {
+    DPAR_ASSIGN_OR_RETURN(const double share, ReadNumber(flags, "evaluation-share", CheckIsNumber));
+    spec.mutable_evaluation()->set_budget_share(share);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadPrivacy(const TrainArguments& arguments, v1::TrainingSpec& spec) {
+  const Flags& flags = arguments.flags;
+  spec.set_non_private(arguments.non_private);
+  if (IsGiven(flags, "epsilon") == arguments.non_private) {
+    return InvalidField("epsilon", arguments.non_private
+                                       ? "--epsilon and --non-private exclude each other: without noise there is none"
+                                       : "--epsilon is needed (or --non-private, for data that was declared public)");
+  }
+  if (IsGiven(flags, "epsilon")) {
+    DPAR_ASSIGN_OR_RETURN(const double epsilon, ReadNumber(flags, "epsilon", CheckIsNumber));
+    spec.set_epsilon(epsilon);
+  }
+  if (IsGiven(flags, "delta")) {
+    DPAR_ASSIGN_OR_RETURN(const double delta, ReadNumber(flags, "delta", CheckIsNumber));
+    spec.set_delta(delta);
+  }
+  if (IsGiven(flags, "preset")) {
+    DPAR_ASSIGN_OR_RETURN(const auto* preset,
+                          ParseEnumerator("preset", *v1::Preset_descriptor(), Typed(flags, "preset")));
+    spec.set_preset(static_cast<v1::Preset>(preset->number()));
+  }
+  if (IsGiven(flags, "accountant")) {
+    DPAR_ASSIGN_OR_RETURN(const auto* accountant,
+                          ParseEnumerator("accountant", *v1::Accountant_descriptor(), Typed(flags, "accountant")));
+    spec.set_accountant(static_cast<v1::Accountant>(accountant->number()));
+  }
+  return ReadEvaluation(flags, spec);
+}
+
+// What was typed, all but the dataset's name.
+absl::StatusOr<v1::TrainingSpec> ReadSpec(const TrainArguments& arguments) {
+  v1::TrainingSpec spec;
+  DPAR_ASSIGN_OR_RETURN(const v1::Method method, ParseMethod(Typed(arguments.flags, "method")));
+  spec.set_method(method);
+  DPAR_RETURN_IF_ERROR(ReadPrivacy(arguments, spec));
+  DPAR_ASSIGN_OR_RETURN(const v1::TrainingOptions options, ReadTrainingFlags(arguments.flags));
+  *spec.mutable_options() = options;
+  return spec;
 }
 
 absl::StatusOr<v1::CreateJobRequest> MakeRequest(Session& session, const TrainArguments& arguments) {
   v1::CreateJobRequest request;
-  DPAR_ASSIGN_OR_RETURN(const v1::Method method, ParseMethod(arguments.method));
+  DPAR_ASSIGN_OR_RETURN(*request.mutable_spec(), ReadSpec(arguments));
   DPAR_ASSIGN_OR_RETURN(const std::string dataset, session.Resolve("datasets", arguments.dataset));
   request.set_parent(TenantOf(dataset));
   request.mutable_spec()->set_dataset(dataset);
-  request.mutable_spec()->set_epsilon(arguments.epsilon);
-  request.mutable_spec()->set_method(method);
-  if (arguments.delta.has_value()) {
-    request.mutable_spec()->set_delta(*arguments.delta);
-  }
   request.set_validate_only(arguments.dry_run);
   request.set_request_id(NewRequestId(session.random()));
   return request;
@@ -132,20 +221,45 @@ absl::StatusOr<int> RunTrain(Session& session, const TrainArguments& arguments) 
   return FollowJob(session, job.name(), cancellation);
 }
 
+void AddPrivacyFlags(CLI::App& command, TrainArguments& arguments) {
+  Flags& flags = arguments.flags;
+  AddFlag(command, flags, "preset", "paper",
+          "The DPAR paper's own options. --epsilon is\nthen the paper's claim; what is charged is\nwhat its noise "
+          "really costs, far more")
+      ->group(kPrivacyFlags);
+  AddFlag(command, flags, "accountant", "sound|as-published",
+          "as-published also shows the paper's claim,\nwhich is no bound")
+      ->group(kPrivacyFlags);
+  command
+      .add_flag("--non-private", arguments.non_private,
+                "No noise and no --epsilon; only for data\nthat was declared public")
+      ->group(kPrivacyFlags);
+  AddFlag(command, flags, "evaluate", "SHARE",
+          "Hold out this share of the nodes and release\na noisy accuracy on them; it is charged")
+      ->group(kPrivacyFlags);
+  AddFlag(command, flags, "evaluation-share", "SHARE",
+          absl::StrCat("Share of epsilon that pays (default: ", kDefaultEvaluationShare, ")"))
+      ->group(kPrivacyFlags);
+}
+
 }  // namespace
 
 void AddTrainCommand(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<TrainArguments>();
+  Flags& flags = arguments->flags;
   CLI::App* command = app.add_subcommand("train", "Train a private model, and watch it");
   command->group(kTrainingGroup);
   command->add_option("DATASET", arguments->dataset, "Id or full name of the dataset")->required();
-  command->add_option("--epsilon", arguments->epsilon, "Privacy loss bound of this job, 0.001 to 100")->required();
-  command->add_option("--delta", arguments->delta, "Probability bound of this job (default: the delta of the cap)");
-  command->add_option("--method", arguments->method, "auto, features, dpar-em0, dpar-em1, dpar-gm, gap or sage")
-      ->capture_default_str();
+  AddFlag(*command, flags, "epsilon", "FLOAT", "Privacy loss bound of this job, 0.001 to 100");
+  AddFlag(*command, flags, "delta", "FLOAT", "Probability bound of this job\n(default: the delta of the cap)");
+  AddFlagWithDefault(*command, flags, "method", "METHOD", kDefaultMethod, MethodNames());
   command->add_flag("--no-watch", arguments->no_watch, "Queue the job and return");
   command->add_flag("--dry-run", arguments->dry_run, "Show the plan and its price; spend nothing");
-  command->footer(Examples("  dpar train demo --epsilon 1 --dry-run\n  dpar train demo --epsilon 1"));
+  AddPrivacyFlags(*command, *arguments);
+  AddTrainingFlags(*command, flags);
+  command->footer(
+      Examples("  dpar train demo --epsilon 1 --dry-run\n  dpar train demo --epsilon 1\n"
+               "  dpar train demo --epsilon 2 --method dpar-em0 --evaluate 0.2"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunTrain(s, *arguments); }; });
 }
 

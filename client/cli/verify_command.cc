@@ -81,6 +81,12 @@ void PrintVerification(Session& session, const Verification& verification) {
     session.out() << (check.passed ? tick : cross) << " " << check.name;
     session.out() << (check.detail.empty() ? "" : ": ") << check.detail << "\n";
   }
+  if (verification.passed() && verification.statement.evaluation.has_value()) {
+    const v1::Evaluation& evaluation = *verification.statement.evaluation;
+    session.out() << "held-out accuracy " << FormatNumber(evaluation.accuracy()) << ", 95% interval "
+                  << FormatNumber(evaluation.low()) << " to " << FormatNumber(evaluation.high()) << ", from "
+                  << FormatCount(evaluation.held_out_slots()) << " slots\n";
+  }
   const bool good = verification.passed() && !verification.statement.is_public;
   session.out() << Coloured(good ? Colour::kGreen : Colour::kYellow, Verdict(verification), colour) << "\n";
 }
@@ -98,6 +104,12 @@ Json VerificationJson(const Verification& verification, const std::string& key_i
                          {"public", statement.is_public},
                          {"epsilon", statement.plan.epsilon()},
                          {"delta", statement.plan.delta()}};
+    if (statement.evaluation.has_value()) {
+      json["statement"]["evaluation"] = {{"accuracy", statement.evaluation->accuracy()},
+                                         {"low", statement.evaluation->low()},
+                                         {"high", statement.evaluation->high()},
+                                         {"held_out_slots", statement.evaluation->held_out_slots()}};
+    }
     json["recomputed_epsilon"] = verification.recomputed_epsilon;
   }
   return json;

@@ -8,12 +8,17 @@
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
 #include "client/cli/labels.h"
+#include "client/cli/plan_text.h"
 #include "client/sdk/names.h"
 #include "client/sdk/watch.h"
 #include "core/status_macros.h"
 
 namespace dpar {
 namespace {
+
+constexpr absl::string_view kStructureNote = " (no progress is shown: its speed follows the data)";
+
+bool IsAfterTraining(absl::string_view stage) { return stage == "evaluating" || stage == "saving"; }
 
 // Prints messages as JSON lines or as progress.
 class Follower {
@@ -51,7 +56,7 @@ class Follower {
     const bool was_training = last_.has_value() && last_->stage() == "training";
     if (event.stage() == "training") {
       bar_complete_ = event.completed() == event.total();
-    } else if (!bar_complete_ && (succeeded || (was_training && event.stage() == "saving"))) {
+    } else if (!bar_complete_ && (succeeded || (was_training && IsAfterTraining(event.stage())))) {
       v1::WatchJobResponse done = was_training ? *last_ : event;
       done.set_stage("training");
       done.set_completed(done.total());
@@ -82,25 +87,32 @@ int LeaveRunning(Session& session, const std::string& job) {
 
 void PrintEnd(Session& session, const v1::Job& job) {
   const std::string id = IdOf(job.name());
-  session.out() << "job      " << job.name() << "\n"
-                << "state    " << StateLabel(job.state()) << "\n";
+  session.out() << "job       " << job.name() << "\n"
+                << "state     " << StateLabel(job.state()) << "\n";
   if (job.state() == v1::Job::SUCCEEDED) {
-    session.out() << "epsilon  " << FormatNumber(job.plan().epsilon()) << "\n"
-                  << "delta    " << FormatNumber(job.plan().delta()) << "\n"
-                  << "next     dpar download " << id << " -o " << id << "\n";
+    if (job.plan().non_private()) {
+      session.out() << "privacy   none: no noise was drawn\n";
+    } else {
+      session.out() << "epsilon   " << FormatNumberUp(job.plan().epsilon()) << "\n"
+                    << "delta     " << FormatNumberUp(job.plan().delta()) << "\n";
+    }
+    if (job.has_evaluation()) {
+      session.out() << "accuracy  " << EvaluationText(job.plan(), job.evaluation()) << "\n";
+    }
+    session.out() << "next      dpar download " << id << " -o " << id << "\n";
     return;
   }
   if (!job.failure().empty()) {
-    session.out() << "why      " << job.failure() << "\n";
+    session.out() << "why       " << job.failure() << "\n";
   }
-  session.out() << "next     dpar budget " << IdOf(job.spec().dataset()) << " --entries   (what it cost)\n";
+  session.out() << "next      dpar budget " << IdOf(job.spec().dataset()) << " --entries   (what it cost)\n";
 }
 
 }  // namespace
 
 ProgressState ProgressOf(const v1::WatchJobResponse& event) {
   ProgressState state;
-  state.stage = event.stage();
+  state.stage = absl::StrCat(event.stage(), event.stage() == "structure" ? kStructureNote : "");
   state.completed = event.completed();
   state.total = event.total();
   if (event.total() > 0) {

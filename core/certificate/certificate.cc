@@ -10,20 +10,22 @@
 #include "core/certificate/digest.h"
 #include "core/certificate/strict_json.h"
 #include "core/error.h"
+#include "core/plan/plan_event.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
 #include "core/privacy/event.h"
-#include "core/random/lattice.h"
 #include "core/status_macros.h"
+#include "google/protobuf/util/field_comparator.h"
+#include "google/protobuf/util/message_differencer.h"
 
 namespace dpar {
 namespace {
 
-// How far a product of stated numbers may be from a stated product.
+// How far a stated number may be from what it is recomputed as.
 constexpr double kRelativeTolerance = 1e-12;
 // How far a recomputed epsilon may exceed the stated one.
 constexpr double kEpsilonTolerance = 1e-9;
-constexpr int32_t kMaxLatticeBits = 1000;
+constexpr int64_t kMaxHiddenSize = int64_t{1} << 20;
 
 struct Envelope {
   std::string payload;
@@ -90,40 +92,90 @@ Check CheckFile(const Statement& statement, const std::string& path) {
   return {unmatched_name, false, absl::StrCat(path, " is none of the certificate's files, SHA-256 ", *digest)};
 }
 
-// The sensitivity that the plan's clipping, lattice and summation error amount to.
-double PlannedSensitivity(const Statement& statement, double noise_stddev) {
-  const double length = (static_cast<double>(statement.sizes.feature_count) + 1) *  //
-                        static_cast<double>(statement.sizes.class_count);
-  return statement.plan.gradient_clip() + LatticeStep(noise_stddev, statement.plan.lattice_bits()) * std::sqrt(length) +
-         2 * statement.plan.summation_error();
+bool Equal(double a, double b) {
+  return std::fabs(a - b) <= kRelativeTolerance * std::fmax(std::fabs(a), std::fabs(b));
+}
+
+// Limits that keep what is recomputed from overflowing. Every plan of the planner is within them.
+bool IsWithinLimits(const Statement& statement) {
+  const v1::Plan& plan = statement.plan;
+  const auto within = [](int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; };
+  const int64_t slots = statement.sizes.node_count;
+  const v1::StructurePlan& structure = plan.structure();
+  const bool structure_within = within(structure.appr_nodes(), 1, slots) && within(structure.top_k(), 1, slots) &&
+                                within(structure.max_occurrence(), 1, kMaxEventRows - 1);
+  const v1::EvaluationPlan& evaluation = plan.evaluation();
+  const bool evaluation_within = within(evaluation.held_out_slots(), 1, slots) &&  //
+                                 evaluation.held_out_share() > 0 && evaluation.held_out_share() < 1;
+  const double clip = plan.gradient_clip();
+  return within(plan.training_slots(), 1, slots) && within(plan.hidden_size(), 0, kMaxHiddenSize) &&
+         clip >= kMinGradientClip && clip <= kMaxGradientClip && (!plan.has_structure() || structure_within) &&
+         (!plan.has_evaluation() || evaluation_within);
+}
+
+// What is wrong with the parameters that follow from others; empty when nothing is. The event is recomputed from the
+// plan as it is stated, so that this is what keeps a plan from stating fewer rows or smaller errors than it has.
+std::string DerivedFault(const Statement& statement) {
+  const v1::Plan& plan = statement.plan;
+  const int64_t slots = statement.sizes.node_count;
+  if (plan.lattice_bits() != kPlanLatticeBits) {
+    return "lattice_bits is not the lattice that noise is released on";
+  }
+  if (plan.rows_per_node() != RowsPerNode(plan)) {
+    return "rows_per_node is not one row and those that max_occurrence allows";
+  }
+  const auto rows = static_cast<double>(RowCount(plan));
+  if (!Equal(plan.sampling_rate() * plan.node_sampling_rate() * rows, plan.batch_size())) {
+    return "sampling_rate is not batch_size over the expected number of rows";
+  }
+  if (!Equal(plan.summation_error(), TrainingSummationError(plan))) {
+    return "summation_error is not the bound for the plan's sums";
+  }
+  if (plan.has_mean() && !Equal(plan.mean().summation_error(), MeanSummationError(plan))) {
+    return "mean.summation_error is not the bound for the sum of the feature rows";
+  }
+  if (plan.has_mean() && plan.transform() != v1::UNIT && plan.transform() != v1::SQRT_UNIT) {
+    return "a private mean needs rows of unit length";
+  }
+  if (plan.training_slots() + plan.evaluation().held_out_slots() != slots) {
+    return "training and held-out slots are not all slots";
+  }
+  const double held_out = plan.evaluation().held_out_share() * static_cast<double>(slots);
+  if (plan.evaluation().held_out_slots() != std::llround(held_out)) {
+    return "evaluation.held_out_slots is not held_out_share of all slots";
+  }
+  return "";
+}
+
+// Equal but for rounding in the last digits, which may differ between machines.
+bool SameEvent(const v1::PrivacyEvent& a, const v1::PrivacyEvent& b) {
+  google::protobuf::util::DefaultFieldComparator comparator;
+  comparator.set_float_comparison(google::protobuf::util::DefaultFieldComparator::APPROXIMATE);
+  comparator.SetDefaultFractionAndMargin(kRelativeTolerance, 0);
+  google::protobuf::util::MessageDifferencer differencer;
+  differencer.set_field_comparator(&comparator);
+  return differencer.Compare(a, b);
 }
 
 Check CheckMechanism(const Statement& statement) {
   const auto failed = [](std::string detail) { return Check{"mechanism", false, std::move(detail)}; };
   const v1::Plan& plan = statement.plan;
-  const v1::GaussianEvent& event = plan.event().gaussian();
-  if (plan.method() != v1::FEATURES) {
-    return failed(absl::StrCat("this version cannot recompute the method ", v1::Method_Name(plan.method())));
+  const bool as_published = plan.accountant() == v1::AS_PUBLISHED;
+  if ((plan.accountant() != v1::SOUND && !as_published) || plan.has_published_epsilon() != as_published) {
+    return failed("the plan's accountant is not SOUND, with or without the published epsilon beside it");
   }
-  if (!plan.event().has_gaussian()) {
-    return failed("the method FEATURES is a Gaussian event, and this is another");
+  if (!IsWithinLimits(statement)) {
+    return failed("a parameter of the plan is out of range");
   }
-  if (plan.accountant() != v1::SOUND) {
-    return failed("the plan's epsilon does not come from the accountant SOUND");
+  if (const std::string fault = DerivedFault(statement); !fault.empty()) {
+    return failed(absl::StrCat("the plan contradicts itself: ", fault));
   }
-  if (!ValidateEvent(plan.event()).ok() || !(plan.gradient_clip() > 0) || !(plan.summation_error() >= 0) ||
-      plan.lattice_bits() > kMaxLatticeBits) {
-    return failed("a parameter of the plan or the event is out of range");
+  const absl::StatusOr<v1::PrivacyEvent> event = PlanEvent(plan, statement.sizes);
+  if (!event.ok()) {
+    return failed(absl::StrCat("the plan has no event: ", event.status().message()));
   }
-  const double noise_stddev = plan.noise_multiplier() * plan.gradient_clip();
-  if (!(std::fabs(event.noise_stddev() - noise_stddev) <= kRelativeTolerance * noise_stddev)) {
-    return failed("the event's noise is not the plan's noise_multiplier times gradient_clip");
-  }
-  if (event.count() != plan.steps()) {
-    return failed("the event does not count every step of the plan");
-  }
-  if (!(event.sensitivity() >= PlannedSensitivity(statement, event.noise_stddev()) * (1 - kRelativeTolerance))) {
-    return failed("the event's sensitivity is below the plan's clip bound with lattice and summation error");
+  if (!SameEvent(plan.event(), *event)) {
+    return failed("the event is not the one that follows from the plan");
   }
   return {"mechanism", true, "the event follows from the plan"};
 }

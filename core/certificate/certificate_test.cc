@@ -6,14 +6,16 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "core/certificate/digest.h"
 #include "core/certificate/testing/example_statement.h"
 #include "core/error.h"
+#include "core/message_json.h"
+#include "core/plan/plan_event.h"
 #include "core/privacy/budget.h"
-#include "core/privacy/gaussian.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -36,7 +38,7 @@ class CertificateTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(directory_); }
 
   std::string Write(const std::string& name, const std::string& content) {
-    const std::string path = (directory_ / name).string();
+    std::string path = (directory_ / name).string();
     std::ofstream(path) << content;
     return path;
   }
@@ -208,43 +210,195 @@ TEST_F(CertificateTest, AnUnderstatedDeltaIsRefused) {
   ExpectOnlyFailure(Verify(statement), "epsilon", "delta");
 }
 
+TEST_F(CertificateTest, EveryMethodIsRecomputed) {
+  const struct {
+    std::string name;
+    std::function<void(v1::TrainingSpec&)> set;
+  } kCases[] = {
+      {"batches", [](v1::TrainingSpec& s) { s.mutable_options()->set_batch_size(300); }},
+      {"a hidden layer", [](v1::TrainingSpec& s) { s.mutable_options()->set_hidden_size(8); }},
+      {"a sample of nodes", [](v1::TrainingSpec& s) { s.mutable_options()->set_node_sampling_rate(0.5); }},
+      {"a private mean", [](v1::TrainingSpec& s) { s.mutable_options()->set_center(true); }},
+      {"an evaluation",
+       [](v1::TrainingSpec& s) {
+         s.mutable_evaluation()->set_held_out_share(0.2);
+         s.mutable_evaluation()->set_budget_share(0.1);
+       }},
+      {"EM0", [](v1::TrainingSpec& s) { s.set_method(v1::DPAR_EM0); }},
+      {"EM1", [](v1::TrainingSpec& s) { s.set_method(v1::DPAR_EM1); }},
+      {"GM", [](v1::TrainingSpec& s) { s.set_method(v1::DPAR_GM); }},
+      {"GM, its rows only, on a sample, in batches",
+       [](v1::TrainingSpec& s) {
+         s.set_method(v1::DPAR_GM);
+         s.mutable_options()->set_rows(v1::APPR_ONLY);
+         s.mutable_options()->set_node_sampling_rate(0.5);
+         s.mutable_options()->set_batch_size(10);
+       }},
+      {"the published epsilon beside it",
+       [](v1::TrainingSpec& s) {
+         s.set_method(v1::DPAR_GM);
+         s.set_accountant(v1::AS_PUBLISHED);
+         s.mutable_options()->set_batch_size(300);
+       }},
+  };
+  for (const auto& test : kCases) {
+    SCOPED_TRACE(test.name);
+    v1::TrainingSpec spec = ExampleSpec();
+    test.set(spec);
+    const Verification verification = Verify(ExampleStatement(spec));
+    for (const Check& check : verification.checks) {
+      EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
+    }
+    EXPECT_TRUE(verification.passed());
+    EXPECT_LE(verification.recomputed_epsilon, 1 + 1e-9);
+    EXPECT_GT(verification.recomputed_epsilon, 0.99);
+  }
+}
+
+// A plan of this method with every part that it can have, all of whose mechanisms are Gaussian.
+v1::TrainingSpec FullSpec() {
+  v1::TrainingSpec spec = ExampleSpec();
+  spec.set_method(v1::DPAR_GM);
+  spec.mutable_options()->set_center(true);
+  spec.mutable_options()->set_hidden_size(4);
+  spec.mutable_evaluation()->set_held_out_share(0.25);
+  spec.mutable_evaluation()->set_budget_share(0.1);
+  return spec;
+}
+
+TEST_F(CertificateTest, EveryChangedNumberOfThePlanIsRefused) {
+  // The price does not depend on what is done with the noisy sums afterwards, on the shares that noise was calibrated
+  // by, or on a solver whose rows are clipped. The held-out share counts through the slots that it rounds to. Epsilon
+  // and delta have a check of their own.
+  const std::set<std::string> free = {"/epsilon",
+                                      "/delta",
+                                      "/learning_rate",
+                                      "/momentum",
+                                      "/logit_noise",
+                                      "/structure/share",
+                                      "/structure/rho",
+                                      "/structure/alpha",
+                                      "/structure/gamma",
+                                      "/structure/column_clip",
+                                      "/evaluation/held_out_share"};
+  const Statement statement = ExampleStatement(FullSpec());
+  const Json plan = MessageToJson(statement.plan, {"event", "price_units", "left_units"});
+  const Json numbers = plan.flatten();
+  size_t checked = 0;
+  for (const auto& [path, value] : numbers.items()) {
+    if (!value.is_number() || free.contains(path)) {
+      continue;
+    }
+    std::vector<Json> others = {value.get<double>() * (1 + 1e-9) + 1e-300, value.get<double>() * (1 - 1e-9) - 1e-300};
+    if (value.is_number_integer()) {
+      others = {value.get<int64_t>() + 1, value.get<int64_t>() - 1};
+    }
+    for (const Json& other : others) {
+      SCOPED_TRACE(path + " " + other.dump());
+      Json changed = plan;
+      changed[Json::json_pointer(path)] = other;
+      Statement altered = statement;
+      v1::Plan altered_plan;
+      ASSERT_TRUE(MessageFromJson(changed, "plan", altered_plan, {"event", "price_units", "left_units"}).ok());
+      *altered_plan.mutable_event() = statement.plan.event();
+      altered.plan = altered_plan;
+      altered.evaluation->set_held_out_slots(altered_plan.evaluation().held_out_slots());
+      ExpectOnlyFailure(Verify(altered), "mechanism", "");
+      ++checked;
+    }
+  }
+  EXPECT_GE(checked, 2U * 20);
+}
+
 TEST_F(CertificateTest, AnEventThatDoesNotFollowFromThePlanIsRefused) {
   const struct {
     std::string detail;
     std::function<void(v1::Plan&)> spoil;
   } kCases[] = {
-      {"noise_multiplier", [](v1::Plan& p) { p.set_noise_multiplier(p.noise_multiplier() * (1 - 1e-9)); }},
-      {"noise_multiplier", [](v1::Plan& p) { p.set_noise_multiplier(p.noise_multiplier() * (1 + 1e-9)); }},
-      {"count every step", [](v1::Plan& p) { p.set_steps(98); }},
-      {"sensitivity", [](v1::Plan& p) { p.set_summation_error(1e-3); }},
-      {"sensitivity", [](v1::Plan& p) { p.set_lattice_bits(10); }},
-      {"cannot recompute the method DPAR_GM", [](v1::Plan& p) { p.set_method(v1::DPAR_GM); }},
+      {"not the one that follows", [](v1::Plan& p) { p.set_noise_multiplier(p.noise_multiplier() * (1 - 1e-9)); }},
+      {"not the one that follows", [](v1::Plan& p) { p.set_steps(96); }},
+      {"lattice_bits", [](v1::Plan& p) { p.set_lattice_bits(30); }},
+      {"summation_error", [](v1::Plan& p) { p.clear_structure(), p.set_rows_per_node(1); }},
+      {"not the one that follows", [](v1::Plan& p) { p.clear_mean(); }},
+      {"no event", [](v1::Plan& p) { p.set_noise_multiplier(0); }},
+      {"no event", [](v1::Plan& p) { p.mutable_mean()->set_noise_stddev(-1); }},
+      {"no event", [](v1::Plan& p) { p.set_method(v1::FEATURES); }},
+      {"rows_per_node", [](v1::Plan& p) { p.mutable_structure()->set_max_occurrence(2); }},
+      {"rows_per_node", [](v1::Plan& p) { p.set_rows_per_node(1); }},
+      {"sampling_rate", [](v1::Plan& p) { p.set_sampling_rate(0.5); }},
+      {"sampling_rate", [](v1::Plan& p) { p.mutable_structure()->set_rows(v1::APPR_ONLY); }},
+      {"summation_error", [](v1::Plan& p) { p.set_summation_error(0); }},
+      {"mean.summation_error", [](v1::Plan& p) { p.mutable_mean()->set_summation_error(0); }},
+      {"unit length", [](v1::Plan& p) { p.set_transform(v1::RAW); }},
+      {"held_out_slots", [](v1::Plan& p) { p.mutable_evaluation()->set_held_out_share(0.5); }},
       {"SOUND", [](v1::Plan& p) { p.set_accountant(v1::AS_PUBLISHED); }},
-      {"out of range", [](v1::Plan& p) { p.set_summation_error(-1); }},
-      {"out of range", [](v1::Plan& p) { p.set_gradient_clip(-0.3); }},
-      {"out of range", [](v1::Plan& p) { p.set_lattice_bits(2000); }},
+      {"SOUND", [](v1::Plan& p) { p.set_published_epsilon(0.1); }},
+      {"SOUND", [](v1::Plan& p) { p.set_accountant(v1::ACCOUNTANT_UNSPECIFIED); }},
+      {"out of range", [](v1::Plan& p) { p.set_training_slots(int64_t{1} << 62); }},
+      {"out of range", [](v1::Plan& p) { p.set_hidden_size(int64_t{1} << 62); }},
+      {"out of range", [](v1::Plan& p) { p.mutable_structure()->set_top_k(int64_t{1} << 62); }},
+      {"out of range", [](v1::Plan& p) { p.mutable_structure()->set_appr_nodes(0); }},
+      {"out of range", [](v1::Plan& p) { p.mutable_structure()->set_max_occurrence(int64_t{1} << 62); }},
+      {"out of range", [](v1::Plan& p) { p.mutable_evaluation()->set_held_out_share(1e300); }},
   };
+  const Statement example = ExampleStatement(FullSpec());
   for (const auto& test : kCases) {
-    Statement statement = ExampleStatement();
+    SCOPED_TRACE(test.detail);
+    Statement statement = example;
     test.spoil(statement.plan);
     ExpectOnlyFailure(Verify(statement), "mechanism", test.detail);
   }
 }
 
+TEST_F(CertificateTest, SlotsThatAreNeitherTrainedOnNorHeldOutAreRefused) {
+  Statement statement = ExampleStatement();
+  statement.sizes.node_count += 1;
+  ExpectOnlyFailure(Verify(statement), "mechanism", "training and held-out slots are not all slots");
+}
+
 TEST_F(CertificateTest, ASensitivityThatForgetsTheLatticeIsRefused) {
   Statement statement = ExampleStatement();
-  v1::GaussianEvent& event = *statement.plan.mutable_event()->mutable_gaussian();
-  event.set_sensitivity(statement.plan.gradient_clip());
+  v1::StageEvent& stage = *statement.plan.mutable_event()->mutable_composition()->mutable_events(0)->mutable_stage();
+  ASSERT_EQ(stage.name(), kTrainingStage);
+  stage.mutable_event()->mutable_gaussian()->set_sensitivity(statement.plan.gradient_clip());
   statement.units = EventUnits(statement.plan.event(), statement.order).value();
-  ExpectOnlyFailure(Verify(statement), "mechanism", "sensitivity");
+  ExpectOnlyFailure(Verify(statement), "mechanism", "not the one that follows");
+}
+
+TEST_F(CertificateTest, AnEventWithoutOneOfItsStagesIsRefused) {
+  Statement statement = ExampleStatement(FullSpec());
+  statement.plan.mutable_event()->mutable_composition()->mutable_events()->RemoveLast();
+  statement.units = EventUnits(statement.plan.event(), statement.order).value();
+  ExpectOnlyFailure(Verify(statement), "mechanism", "not the one that follows");
 }
 
 TEST_F(CertificateTest, AnEventOutOfRangeIsRefused) {
   for (const double bad : {0.0, -1.0}) {
     Statement statement = ExampleStatement();
-    statement.plan.mutable_event()->mutable_gaussian()->set_noise_stddev(bad);
+    statement.plan.mutable_event()
+        ->mutable_composition()
+        ->mutable_events(0)
+        ->mutable_stage()
+        ->mutable_event()
+        ->mutable_gaussian()
+        ->set_noise_stddev(bad);
     EXPECT_FALSE(Verify(statement).passed());
   }
+}
+
+TEST_F(CertificateTest, ThePapersNoiseIsCertifiedAtItsSoundCost) {
+  v1::TrainingSpec spec;
+  spec.set_epsilon(0.5);
+  spec.set_method(v1::FEATURES);
+  spec.set_preset(v1::PAPER);
+  Statement statement = ExampleStatement(spec);
+  EXPECT_NEAR(statement.plan.published_epsilon(), 0.5, 1e-6);
+  EXPECT_GT(statement.plan.epsilon(), 0.5);
+  const Verification verification = Verify(statement);
+  EXPECT_TRUE(Find(verification, "mechanism")->passed) << Find(verification, "mechanism")->detail;
+  EXPECT_TRUE(Find(verification, "epsilon")->passed) << Find(verification, "epsilon")->detail;
+  statement.plan.set_epsilon(statement.plan.published_epsilon());
+  ExpectOnlyFailure(Verify(statement), "epsilon", "understates");
 }
 
 TEST_F(CertificateTest, ALedgerEntryThatChargedAnotherPriceIsRefused) {
@@ -276,6 +430,22 @@ TEST_F(CertificateTest, ASignedPayloadThatIsNotAStatementIsRefused) {
     ExpectOnlyFailure(verification, "statement", "");
     EXPECT_EQ(verification.checks.size(), 2U);
   }
+}
+
+TEST_F(CertificateTest, ACertificateOfTheFirstVersionIsRefusedWithTheVersionThatReadsIt) {
+  std::string payload = StatementToJson(ExampleStatement());
+  const std::string type(kPredicateType);
+  payload.replace(payload.find(type), type.size(), "urn:dpar:privacy-certificate:v1");
+  const Verification verification = VerifyCertificate(SignPayload(payload, key_), trusted(), {npz_}).value();
+  ExpectOnlyFailure(verification, "statement", "dpar 0.1");
+}
+
+TEST_F(CertificateTest, ACertificateWhoseEvaluationIsNotThePlansIsRefused) {
+  Statement statement = ExampleStatement(FullSpec());
+  statement.evaluation.reset();
+  EXPECT_EQ(SignStatement(statement, key_).status().code(), absl::StatusCode::kInvalidArgument);
+  const Verification verification = Verify(statement);
+  ExpectOnlyFailure(verification, "statement", "predicate.evaluation");
 }
 
 TEST_F(CertificateTest, APublicCertificateSaysThatNothingIsPromised) {

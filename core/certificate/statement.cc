@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -11,6 +13,8 @@
 #include "core/certificate/digest.h"
 #include "core/certificate/strict_json.h"
 #include "core/error.h"
+#include "core/message_json.h"
+#include "core/plan/method.h"
 #include "core/privacy/event.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
@@ -22,7 +26,9 @@ namespace {
 
 constexpr size_t kSha256HexLength = 64;
 constexpr size_t kMaxSubjects = 16;
-constexpr int kAccountantVersion = 1;
+constexpr int kAccountantVersion = 2;
+constexpr int64_t kMaxSize = int64_t{1} << 31;
+constexpr const char* kFirstPredicateType = "urn:dpar:privacy-certificate:v1";
 
 constexpr const char* kPromise = "node-level differential privacy";
 constexpr const char* kNoPromise = "none: the dataset was declared public";
@@ -31,16 +37,22 @@ constexpr const char* kRelation =
     "node removal in zero-out form: one node loses its features, its label and its edges while its slot stays; both "
     "directions count and the larger is charged";
 constexpr const char* kAccountantMethod =
-    "exact Gaussian profile: delta(eps) = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) with mu = sqrt(count) * "
-    "sensitivity / noise_stddev, the same in both directions; epsilon rounded up";
-constexpr const char* kMechanism =
-    "full-batch gradient descent on the nodes' own features: each node's gradient is clipped, the sum is rounded to a "
-    "lattice and Gaussian noise rounded to the same lattice is added at every step; no training edge is read";
+    "the event is a composition of stages and costs what they cost together; Gaussian mechanisms alone exactly: "
+    "delta(eps) = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) with mu^2 the sum of count * (sensitivity / "
+    "noise_stddev)^2; everything else by privacy-loss distributions, or by Renyi divergences where they give less; "
+    "both "
+    "directions, the larger; epsilon rounded up";
+constexpr const char* kWithoutNoise = "without clipping and without noise, what is otherwise this: ";
 constexpr const char* kRandomSource =
     "AES-256 in counter mode, keyed from the kernel's generator and re-keyed as it runs; normals by Box-Muller from "
     "a 64-bit radius and a 53-bit angle, which leaves out a mass of 2^-64 a pair of draws";
 constexpr const char* kPublicRandomSource =
-    "not private: for a dataset declared public the caller may have fixed the random stream or turned noise off";
+    "not private: for a dataset declared public the caller may have fixed the random stream";
+constexpr const char* kNoNoise = "not private: noise was off, which only a dataset declared public allows";
+constexpr const char* kNoSplit = "every slot trains; none is held out";
+constexpr const char* kSplit =
+    "the held-out slots are drawn uniformly over all slots and are absent from training with all their edges; every "
+    "other slot trains";
 constexpr const char* kTrustModel =
     "central: the server's operator sees the data and is trusted to run the stated mechanism; the promise holds "
     "against everybody who sees only what was released";
@@ -57,36 +69,51 @@ Json Unprotected(const Statement& statement) {
       entry("feature width d", statement.sizes.feature_count),
       entry("class count c", statement.sizes.class_count),
       entry("training slots n", statement.plan.training_slots()),
+      entry("held-out slots", statement.plan.evaluation().held_out_slots()),
+      entry("split over slots", statement.plan.has_evaluation() ? kSplit : kNoSplit),
       entry("steps", statement.plan.steps()),
-      entry("split over slots", "every slot trains; none is held out"),
       entry("job parameters", "all of mechanism.plan and event"),
       entry("wall-clock time", "when the job was queued, started and ended, and how often it was started"),
       entry("stored size", "the dataset's size in storage, rounded up to a power of two"),
   });
 }
 
-// Every field of v1::Plan but event, which has its own place, price_units, which is ledger.units, and left_units, which
-// is about other jobs.
-Json PlanJson(const v1::Plan& plan) {
-  Json json = {
-      {"method", v1::Method_Name(plan.method())},
-      {"training_slots", plan.training_slots()},
-      {"epsilon", plan.epsilon()},
-      {"delta", plan.delta()},
-      {"accountant", v1::Accountant_Name(plan.accountant())},
-      {"steps", plan.steps()},
-      {"learning_rate", plan.learning_rate()},
-      {"momentum", plan.momentum()},
-      {"gradient_clip", plan.gradient_clip()},
-      {"noise_multiplier", plan.noise_multiplier()},
-      {"lattice_bits", plan.lattice_bits()},
-      {"summation_error", plan.summation_error()},
-      {"logit_noise", plan.logit_noise()},
-  };
-  if (plan.has_published_epsilon()) {
-    json["published_epsilon"] = plan.published_epsilon();
+// event has its own place, price_units is ledger.units, and left_units is about other jobs.
+std::set<std::string> NotOfThePlan() { return {"event", "price_units", "left_units"}; }
+
+// A plan without DP-APPR trains on the nodes' own features, whatever its method was named after.
+std::string Description(const v1::Plan& plan) {
+  const MethodTraits* traits = FindMethod(plan.has_structure() ? plan.method() : v1::FEATURES);
+  return absl::StrCat(plan.non_private() ? kWithoutNoise : "", traits != nullptr ? traits->description : "");
+}
+
+const char* RandomSource(const Statement& statement) {
+  if (statement.plan.non_private()) {
+    return kNoNoise;
   }
-  return json;
+  return statement.is_public ? kPublicRandomSource : kRandomSource;
+}
+
+Json Released(const v1::Plan& plan) {
+  const char* noisy = plan.non_private() ? "" : "noisy ";
+  Json released = Json::array({"the model's weights after the last step"});
+  if (plan.has_mean()) {
+    released.push_back(absl::StrCat("the ", noisy, "mean of the feature rows, as part of the model"));
+  }
+  if (plan.has_evaluation()) {
+    released.push_back(absl::StrCat("the ", noisy, "accuracy on the held-out slots, under evaluation"));
+  }
+  return released;
+}
+
+Json NotReleased() {
+  return Json::array({"the data", "losses and gradients", "any other accuracy", "weights before the last step",
+                      "DP-APPR rows and their seeds", "which nodes were sampled"});
+}
+
+Json Charged(const v1::Plan& plan) {
+  const char* training = plan.has_event() ? "event" : "none";
+  return {{"training", training}, {"tuning", "none"}, {"evaluation", plan.has_evaluation() ? training : "none"}};
 }
 
 Json EventJson(const v1::Plan& plan) { return plan.has_event() ? EventToJson(plan.event()) : Json(nullptr); }
@@ -114,14 +141,16 @@ Json PredicateJson(const Statement& statement) {
       {"epsilon", is_public ? Json(nullptr) : Json(statement.plan.epsilon())},
       {"delta", is_public ? Json(nullptr) : Json(statement.plan.delta())},
       {"accountant", {{"name", "SOUND"}, {"method", kAccountantMethod}, {"version", kAccountantVersion}}},
-      {"mechanism", {{"description", kMechanism}, {"plan", PlanJson(statement.plan)}}},
+      {"mechanism",
+       {{"description", Description(statement.plan)}, {"plan", MessageToJson(statement.plan, NotOfThePlan())}}},
       {"event", EventJson(statement.plan)},
       {"unprotected", Unprotected(statement)},
-      {"random_source", is_public ? kPublicRandomSource : kRandomSource},
+      {"random_source", RandomSource(statement)},
       {"trust_model", kTrustModel},
-      {"released", Json::array({"the model's weights after the last step"})},
-      {"not_released", Json::array({"the data", "losses, gradients and accuracies", "weights before the last step"})},
-      {"charged", {{"training", "event"}, {"tuning", "none"}, {"evaluation", "none"}}},
+      {"released", Released(statement.plan)},
+      {"not_released", NotReleased()},
+      {"evaluation", statement.evaluation.has_value() ? MessageToJson(*statement.evaluation) : Json(nullptr)},
+      {"charged", Charged(statement.plan)},
       {"dataset",
        {{"name", statement.dataset},
         {"public", is_public},
@@ -152,36 +181,15 @@ void ReadSubjects(const JsonReader& reader, Statement& statement, absl::Status& 
   }
 }
 
-void ReadPlan(const JsonReader& reader, v1::Plan& plan) {
-  v1::Method method = v1::METHOD_UNSPECIFIED;
-  if (!v1::Method_Parse(reader.Text("method"), &method)) {
-    reader.Fail("method", "the name of a method");
+absl::Status ReadPlan(const JsonReader& mechanism, v1::Plan& plan) {
+  return MessageFromJson(mechanism.RawObject("plan"), "predicate.mechanism.plan", plan, NotOfThePlan());
+}
+
+absl::Status ReadEvaluation(const JsonReader& predicate, Statement& statement) {
+  if (!predicate.Has("evaluation")) {
+    return absl::OkStatus();
   }
-  v1::Accountant accountant = v1::ACCOUNTANT_UNSPECIFIED;
-  if (!v1::Accountant_Parse(reader.Text("accountant"), &accountant)) {
-    reader.Fail("accountant", "the name of an accountant");
-  }
-  const int64_t lattice_bits = reader.Integer("lattice_bits");
-  if (lattice_bits < 0 || lattice_bits > std::numeric_limits<int32_t>::max()) {
-    reader.Fail("lattice_bits", "an integer of at least 0");
-    return;
-  }
-  plan.set_method(method);
-  plan.set_accountant(accountant);
-  plan.set_lattice_bits(static_cast<int32_t>(lattice_bits));
-  plan.set_training_slots(reader.Integer("training_slots"));
-  plan.set_epsilon(reader.Number("epsilon"));
-  plan.set_delta(reader.Number("delta"));
-  plan.set_steps(reader.Integer("steps"));
-  plan.set_learning_rate(reader.Number("learning_rate"));
-  plan.set_momentum(reader.Number("momentum"));
-  plan.set_gradient_clip(reader.Number("gradient_clip"));
-  plan.set_noise_multiplier(reader.Number("noise_multiplier"));
-  plan.set_summation_error(reader.Number("summation_error"));
-  plan.set_logit_noise(reader.Number("logit_noise"));
-  if (reader.Has("published_epsilon")) {
-    plan.set_published_epsilon(reader.Number("published_epsilon"));
-  }
+  return MessageFromJson(predicate.RawObject("evaluation"), "predicate.evaluation", statement.evaluation.emplace());
 }
 
 void ReadEvent(const JsonReader& predicate, v1::Plan& plan) {
@@ -213,8 +221,9 @@ absl::StatusOr<Statement> ReadStatement(const Json& json) {
   const JsonReader root(json, "", status);
   ReadSubjects(root, statement, status);
   const JsonReader predicate = root.Object("predicate");
-  ReadPlan(predicate.Object("mechanism").Object("plan"), statement.plan);
+  status.Update(ReadPlan(predicate.Object("mechanism"), statement.plan));
   ReadEvent(predicate, statement.plan);
+  status.Update(ReadEvaluation(predicate, statement));
   const JsonReader dataset = predicate.Object("dataset");
   statement.dataset = dataset.Text("name");
   statement.is_public = dataset.Boolean("public");
@@ -250,6 +259,39 @@ absl::Status ValidateName(absl::string_view field, absl::string_view name, absl:
   return valid ? absl::OkStatus() : InvalidField(field, absl::StrCat(field, " must be a name like ", pattern));
 }
 
+absl::Status ValidateEvaluation(const v1::Evaluation& evaluation, const v1::EvaluationPlan& plan) {
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.evaluation.accuracy", evaluation.accuracy(), 0.0, 1.0));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.evaluation.low", evaluation.low(), 0.0, 1.0));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.evaluation.high", evaluation.high(), evaluation.low(), 1.0));
+  if (evaluation.held_out_slots() != plan.held_out_slots()) {
+    return InvalidField("predicate.evaluation.held_out_slots",
+                        "predicate.evaluation.held_out_slots must be those of mechanism.plan.evaluation");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePlan(const Statement& statement) {
+  const v1::Plan& plan = statement.plan;
+  if (FindMethod(plan.method()) == nullptr) {
+    return InvalidField("predicate.mechanism.plan.method",
+                        absl::StrCat("predicate.mechanism.plan.method is ", v1::Method_Name(plan.method()),
+                                     ", which this version cannot recompute"));
+  }
+  if (plan.non_private() && !statement.is_public) {
+    return InvalidField("predicate.mechanism.plan.non_private",
+                        "predicate.mechanism.plan.non_private may be true for public data only");
+  }
+  if (plan.has_event() == plan.non_private()) {
+    return InvalidField("predicate.event",
+                        "predicate.event must be null for a plan that is non_private, and only then");
+  }
+  if (statement.evaluation.has_value() != plan.has_evaluation()) {
+    return InvalidField("predicate.evaluation",
+                        "predicate.evaluation must be null for a plan without an evaluation, and only then");
+  }
+  return plan.has_evaluation() ? ValidateEvaluation(*statement.evaluation, plan.evaluation()) : absl::OkStatus();
+}
+
 absl::Status ValidateStatement(const Statement& statement) {
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
   for (const auto& [name, digest] : statement.subjects) {
@@ -261,17 +303,15 @@ absl::Status ValidateStatement(const Statement& statement) {
   DPAR_RETURN_IF_ERROR(ValidateName("predicate.job", statement.job, "tenants/*/jobs/*"));
   DPAR_RETURN_IF_ERROR(ValidateName("predicate.dataset.name", statement.dataset, "tenants/*/datasets/*"));
   DPAR_RETURN_IF_ERROR(ValidateSha256("predicate.dataset.digest", statement.dataset_digest));
-  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.node_count", statement.sizes.node_count, 1, kLargest));
-  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.feature_count", statement.sizes.feature_count, 1, kLargest));
-  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.class_count", statement.sizes.class_count, 1, kLargest));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.node_count", statement.sizes.node_count, 1, kMaxSize));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.feature_count", statement.sizes.feature_count, 1, kMaxSize));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.class_count", statement.sizes.class_count, 1, kMaxSize));
   if (!statement.is_public) {
     DPAR_RETURN_IF_ERROR(ValidateName("predicate.ledger.budget", statement.budget, "tenants/*/datasets/*/budget"));
     DPAR_RETURN_IF_ERROR(ValidateSha256("predicate.ledger.hash", statement.ledger_hash));
     DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.sequence", statement.ledger_sequence, 1, kLargest));
-    if (!statement.plan.has_event()) {
-      return InvalidField("predicate.event", "predicate.event may be null for public data only");
-    }
   }
+  DPAR_RETURN_IF_ERROR(ValidatePlan(statement));
   if (statement.software.empty()) {
     return InvalidField("predicate.software", "predicate.software must not be empty");
   }
@@ -313,6 +353,11 @@ std::string StatementToJson(const Statement& statement) { return DumpJson(Statem
 
 absl::StatusOr<Statement> StatementFromJson(absl::string_view json) {
   DPAR_ASSIGN_OR_RETURN(const Json parsed, ParseStrictJson("statement", json));
+  if (parsed.value("predicateType", Json()) == Json(kFirstPredicateType)) {
+    return InvalidField("predicateType",
+                        absl::StrCat("the certificate is a ", kFirstPredicateType,
+                                     ", which dpar 0.1 made; check it with dpar verify of that version"));
+  }
   DPAR_ASSIGN_OR_RETURN(Statement statement, ReadStatement(parsed));
   DPAR_RETURN_IF_ERROR(ValidateStatement(statement));
   const Json written = StatementJson(statement);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,7 +15,7 @@
 namespace dpar {
 
 inline constexpr absl::string_view kStatementType = "https://in-toto.io/Statement/v1";
-inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v1";
+inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v2";
 
 // What a certificate states. All of it is public.
 struct Statement {
@@ -27,6 +28,8 @@ struct Statement {
   PublicSizes sizes;
   bool is_public = false;  // then nothing is promised, and the first field says so
   v1::Plan plan;           // as executed
+  // What was released of the held-out slots; there exactly when plan.evaluation is.
+  std::optional<v1::Evaluation> evaluation;
 
   // The ledger entry that paid for it. Empty budget for public data.
   std::string budget;  // tenants/{t}/datasets/{d}/budget
@@ -37,7 +40,7 @@ struct Statement {
   int64_t order = 0;
   int64_t units = 0;  // the job's price; plan.price_units repeats it
 
-  std::string software;    // "dpar 0.1.0"
+  std::string software;    // "dpar 0.2.0"
   std::string created_at;  // RFC 3339, UTC
 };
 
@@ -46,6 +49,7 @@ std::string StatementToJson(const Statement& statement);
 
 // Accepts exactly what StatementToJson gives for a well-formed statement: a field that is missing, unknown, mistyped,
 // repeated or out of order, a changed fixed text, or another spelling of a number is INVALID_ARGUMENT naming the field.
+// So is a statement of the first version of the predicate, which dpar 0.1 reads.
 absl::StatusOr<Statement> StatementFromJson(absl::string_view json);
 
 }  // namespace dpar

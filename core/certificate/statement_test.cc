@@ -1,6 +1,6 @@
 #include "core/certificate/statement.h"
 
-#include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/certificate/testing/example_statement.h"
 #include "core/error.h"
+#include "core/plan/method.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
@@ -19,13 +20,25 @@ namespace dpar {
 namespace {
 
 using ::google::protobuf::util::MessageDifferencer;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Json = nlohmann::ordered_json;
 using Pointer = Json::json_pointer;
 
+// With every part that a plan can have.
+Statement FullStatement() {
+  v1::TrainingSpec spec = ExampleSpec();
+  spec.set_method(v1::DPAR_GM);
+  spec.mutable_options()->set_center(true);
+  spec.mutable_evaluation()->set_held_out_share(0.25);
+  spec.mutable_evaluation()->set_budget_share(0.1);
+  return ExampleStatement(spec);
+}
+
 Json ExampleJson() { return Json::parse(StatementToJson(ExampleStatement())); }
+Json FullJson() { return Json::parse(StatementToJson(FullStatement())); }
 
 std::vector<std::string> Keys(const Json& object) {
   std::vector<std::string> keys;
@@ -60,31 +73,70 @@ TEST(StatementTest, IsAnInTotoStatementWithThePromiseFirst) {
   const std::string text = StatementToJson(ExampleStatement());
   EXPECT_THAT(text, StartsWith("{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[{\"name\":\"model.npz\","
                                "\"digest\":{\"sha256\":\""));
-  EXPECT_THAT(text, HasSubstr("\"predicateType\":\"urn:dpar:privacy-certificate:v1\",\"predicate\":{\"promise\":"
+  EXPECT_THAT(text, HasSubstr("\"predicateType\":\"urn:dpar:privacy-certificate:v2\",\"predicate\":{\"promise\":"
                               "\"node-level differential privacy\",\"unit_of_privacy\":"));
   const Json json = Json::parse(text);
   EXPECT_THAT(Keys(json), ElementsAre("_type", "subject", "predicateType", "predicate"));
-  EXPECT_THAT(Keys(json["predicate"]),
-              ElementsAre("promise", "unit_of_privacy", "neighbour_relation", "epsilon", "delta", "accountant",
-                          "mechanism", "event", "unprotected", "random_source", "trust_model", "released",
-                          "not_released", "charged", "dataset", "ledger", "software", "created_at", "job"));
+  EXPECT_THAT(
+      Keys(json["predicate"]),
+      ElementsAre("promise", "unit_of_privacy", "neighbour_relation", "epsilon", "delta", "accountant", "mechanism",
+                  "event", "unprotected", "random_source", "trust_model", "released", "not_released", "evaluation",
+                  "charged", "dataset", "ledger", "software", "created_at", "job"));
   EXPECT_EQ(json["predicate"]["epsilon"], 1.0);
   EXPECT_EQ(json["predicate"]["accountant"]["name"], "SOUND");
+  EXPECT_EQ(json["predicate"]["accountant"]["version"], 2);
+}
+
+TEST(StatementTest, DescribesEachMethodAndWhatItReleases) {
+  const Json features = ExampleJson()["predicate"];
+  EXPECT_THAT(features["mechanism"]["description"].get<std::string>(), HasSubstr("no training edge is read"));
+  EXPECT_THAT(features["released"], ElementsAre("the model's weights after the last step"));
+  EXPECT_EQ(features["charged"].dump(), R"({"training":"event","tuning":"none","evaluation":"none"})");
+  EXPECT_TRUE(features["evaluation"].is_null());
+
+  const Json full = FullJson()["predicate"];
+  EXPECT_EQ(full["mechanism"]["description"], FindMethod(v1::DPAR_GM)->description);
+  EXPECT_THAT(full["released"], ElementsAre("the model's weights after the last step",
+                                            "the noisy mean of the feature rows, as part of the model",
+                                            "the noisy accuracy on the held-out slots, under evaluation"));
+  EXPECT_EQ(full["charged"].dump(), R"({"training":"event","tuning":"none","evaluation":"event"})");
+  EXPECT_EQ(full["evaluation"].dump(), R"({"accuracy":0.8125,"low":0.78,"high":0.84,"held_out_slots":749})");
+  EXPECT_THAT(full["not_released"], Contains("DP-APPR rows and their seeds"));
+  EXPECT_THAT(full["not_released"], Contains("which nodes were sampled"));
+}
+
+TEST(StatementTest, DescribesAMethodWithoutItsStructureAsWhatItIs) {
+  v1::TrainingSpec spec = ExampleSpec();
+  spec.set_method(v1::DPAR_GM);
+  spec.mutable_options()->set_structure_share(0);
+  const Json json = Json::parse(StatementToJson(ExampleStatement(spec)));
+  EXPECT_EQ(json["predicate"]["mechanism"]["plan"]["method"], "DPAR_GM");
+  EXPECT_EQ(json["predicate"]["mechanism"]["description"], FindMethod(v1::FEATURES)->description);
 }
 
 TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   const Json list = ExampleJson()["predicate"]["unprotected"];
-  ASSERT_EQ(list.size(), 9U);
+  ASSERT_EQ(list.size(), 10U);
   EXPECT_EQ(list[0], (Json{{"quantity", "node slots N"}, {"value", 2995}}));
   EXPECT_EQ(list[1], (Json{{"quantity", "feature width d"}, {"value", 2879}}));
   EXPECT_EQ(list[2], (Json{{"quantity", "class count c"}, {"value", 7}}));
-  EXPECT_EQ(list[4], (Json{{"quantity", "steps"}, {"value", 97}}));
-  EXPECT_EQ(list[7]["quantity"], "wall-clock time");
+  EXPECT_EQ(list[3], (Json{{"quantity", "training slots n"}, {"value", 2995}}));
+  EXPECT_EQ(list[4], (Json{{"quantity", "held-out slots"}, {"value", 0}}));
+  EXPECT_EQ(list[5]["value"], "every slot trains; none is held out");
+  EXPECT_EQ(list[6], (Json{{"quantity", "steps"}, {"value", 97}}));
+  EXPECT_EQ(list[8]["quantity"], "wall-clock time");
+}
+
+TEST(StatementTest, SaysHowTheHeldOutSlotsWereDrawn) {
+  const Json list = FullJson()["predicate"]["unprotected"];
+  EXPECT_EQ(list[3]["value"], 2995 - 749);
+  EXPECT_EQ(list[4]["value"], 749);
+  EXPECT_THAT(list[5]["value"].get<std::string>(), StartsWith("the held-out slots are drawn uniformly over all slots"));
 }
 
 TEST(StatementTest, HoldsEveryFieldOfThePlanExceptWhatIsLeft) {
   // event and price_units stand elsewhere in the certificate; left_units is about other jobs.
-  Statement statement = ExampleStatement();
+  Statement statement = FullStatement();
   statement.plan.set_published_epsilon(0.25);
   const Json plan = Json::parse(StatementToJson(statement))["predicate"]["mechanism"]["plan"];
   const auto* descriptor = v1::Plan::descriptor();
@@ -128,8 +180,55 @@ TEST(StatementTest, ComesBackWithEveryField) {
   EXPECT_EQ(again.cap_delta, 3e-5);
   EXPECT_EQ(again.order, statement.order);
   EXPECT_EQ(again.units, statement.units);
-  EXPECT_EQ(again.software, "dpar 0.1.0");
+  EXPECT_EQ(again.software, "dpar 0.2.0");
   EXPECT_EQ(again.created_at, "2026-01-02T03:04:05Z");
+}
+
+TEST(StatementTest, ComesBackWithItsEvaluation) {
+  const Statement statement = FullStatement();
+  const Statement again = StatementFromJson(StatementToJson(statement)).value();
+  ASSERT_TRUE(again.evaluation.has_value());
+  EXPECT_TRUE(MessageDifferencer::Equals(*again.evaluation, *statement.evaluation));
+  EXPECT_TRUE(MessageDifferencer::Equals(again.plan, statement.plan));
+  EXPECT_EQ(StatementToJson(again), StatementToJson(statement));
+}
+
+TEST(StatementTest, HasAnEvaluationExactlyWhenThePlanHas) {
+  Statement statement = FullStatement();
+  statement.evaluation.reset();
+  ExpectRefused(StatementToJson(statement), "predicate.evaluation");
+  statement = ExampleStatement();
+  statement.evaluation.emplace();
+  ExpectRefused(StatementToJson(statement), "predicate.evaluation");
+}
+
+TEST(StatementTest, RefusesAnEvaluationThatCannotBe) {
+  const struct {
+    std::string field;
+    std::function<void(v1::Evaluation&)> spoil;
+  } kCases[] = {
+      {"predicate.evaluation.accuracy", [](v1::Evaluation& e) { e.set_accuracy(1.1); }},
+      {"predicate.evaluation.low", [](v1::Evaluation& e) { e.set_low(-0.1); }},
+      {"predicate.evaluation.high", [](v1::Evaluation& e) { e.set_high(0.7); }},
+      {"predicate.evaluation.held_out_slots", [](v1::Evaluation& e) { e.set_held_out_slots(748); }},
+      {"predicate.evaluation.accuracy",
+       [](v1::Evaluation& e) { e.set_accuracy(std::numeric_limits<double>::quiet_NaN()); }},
+  };
+  for (const auto& test : kCases) {
+    Statement statement = FullStatement();
+    test.spoil(*statement.evaluation);
+    ExpectRefused(StatementToJson(statement), test.field);
+  }
+}
+
+TEST(StatementTest, RefusesTheFirstVersionAndSaysWhichVersionReadsIt) {
+  Json json = ExampleJson();
+  json["predicateType"] = "urn:dpar:privacy-certificate:v1";
+  ExpectRefused(json.dump(), "predicateType");
+  EXPECT_THAT(std::string(StatementFromJson(json.dump()).status().message()),
+              HasSubstr("which dpar 0.1 made; check it with dpar verify of that version"));
+  json["predicateType"] = "urn:dpar:privacy-certificate:v3";
+  ExpectRefused(json.dump(), "/predicateType");
 }
 
 TEST(StatementTest, PromisesNothingForPublicData) {
@@ -145,29 +244,57 @@ TEST(StatementTest, PromisesNothingForPublicData) {
   EXPECT_EQ(again.budget, "");
 }
 
-TEST(StatementTest, TakesAPublicJobWithoutNoiseAndNoPrivateOne) {
-  Statement statement = ExamplePublicStatement();
-  statement.plan.clear_event();
-  EXPECT_FALSE(StatementFromJson(StatementToJson(statement)).value().plan.has_event());
+TEST(StatementTest, SaysThatNoiseWasOffAndTakesItForPublicDataOnly) {
+  v1::TrainingSpec spec = ExampleSpec();
+  spec.set_epsilon(0);
+  spec.set_non_private(true);
+  spec.mutable_evaluation()->set_held_out_share(0.25);
+  spec.mutable_evaluation()->set_budget_share(0.1);
+  Statement statement = ExampleStatement(spec);
+  const Json predicate = Json::parse(StatementToJson(statement))["predicate"];
+  EXPECT_EQ(predicate["promise"], "none: the dataset was declared public");
+  EXPECT_TRUE(predicate["event"].is_null());
+  EXPECT_THAT(predicate["random_source"].get<std::string>(), StartsWith("not private: noise was off"));
+  EXPECT_THAT(predicate["mechanism"]["description"].get<std::string>(),
+              StartsWith("without clipping and without noise"));
+  EXPECT_THAT(predicate["released"], Contains("the accuracy on the held-out slots, under evaluation"));
+  EXPECT_EQ(predicate["charged"].dump(), R"({"training":"none","tuning":"none","evaluation":"none"})");
+  const Statement again = StatementFromJson(StatementToJson(statement)).value();
+  EXPECT_TRUE(again.plan.non_private());
+  EXPECT_FALSE(again.plan.has_event());
+
+  statement.plan.set_non_private(false);
+  ExpectRefused(StatementToJson(statement), "predicate.event");
+  statement = ExamplePublicStatement();
+  statement.plan.set_non_private(true);
+  ExpectRefused(StatementToJson(statement), "predicate.event");
+  statement = ExampleStatement();
+  statement.plan.set_non_private(true);
+  ExpectRefused(StatementToJson(statement), "predicate.mechanism.plan.non_private");
   statement = ExampleStatement();
   statement.plan.clear_event();
   ExpectRefused(StatementToJson(statement), "predicate.event");
 }
 
 TEST(StatementTest, RefusesTheRemovalOfAnyField) {
-  const Json json = ExampleJson();
+  const auto can_be_without = [](const std::string& path) {
+    // One file is enough, and an event with fewer stages is an event, if not the one of this plan.
+    return path == "/subject/0" || path == "/subject/1" ||
+           (absl::StartsWith(path, "/predicate/event/composition/events/") &&
+            path.find('/', std::strlen("/predicate/event/composition/events/")) == std::string::npos);
+  };
+  const Json json = FullJson();
   std::vector<std::string> paths;
   CollectPaths(json, "", paths);
-  EXPECT_GT(paths.size(), 90U);
+  EXPECT_GT(paths.size(), 130U);
   for (const std::string& path : paths) {
     const Json altered = json.patch(Json::array({Json{{"op", "remove"}, {"path", path}}}));
-    const bool one_subject_is_enough = path == "/subject/0" || path == "/subject/1";
-    EXPECT_EQ(StatementFromJson(altered.dump()).ok(), one_subject_is_enough) << path;
+    EXPECT_EQ(StatementFromJson(altered.dump()).ok(), can_be_without(path)) << path;
   }
 }
 
 TEST(StatementTest, RefusesAnotherTypeInAnyField) {
-  const Json json = ExampleJson();
+  const Json json = FullJson();
   std::vector<std::string> paths;
   CollectPaths(json, "", paths);
   for (const std::string& path : paths) {
@@ -184,7 +311,7 @@ TEST(StatementTest, RefusesAnotherTypeInAnyField) {
 }
 
 TEST(StatementTest, RefusesAnUnknownFieldInAnyObject) {
-  const Json json = ExampleJson();
+  const Json json = FullJson();
   std::vector<std::string> paths;
   CollectPaths(json, "", paths);
   paths.emplace_back("");
@@ -192,10 +319,24 @@ TEST(StatementTest, RefusesAnUnknownFieldInAnyObject) {
     if (json[Pointer(path)].is_object()) {
       Json altered = json;
       altered[Pointer(path)]["extra"] = 1;
-      const bool in_event = absl::StartsWith(path, "/predicate/event");  // has a reader of its own
-      ExpectRefused(altered.dump(), in_event ? "predicate.event" : absl::StrCat(path, "/extra"));
+      EXPECT_EQ(StatementFromJson(altered.dump()).status().code(), absl::StatusCode::kInvalidArgument) << path;
     }
   }
+}
+
+TEST(StatementTest, NamesAnUnknownFieldByItsPlace) {
+  Json json = ExampleJson();
+  json["predicate"]["dataset"]["extra"] = 1;
+  ExpectRefused(json.dump(), "/predicate/dataset/extra");
+  json = ExampleJson();
+  json["predicate"]["mechanism"]["plan"]["extra"] = 1;
+  ExpectRefused(json.dump(), "predicate.mechanism.plan.extra");
+  json = ExampleJson();
+  json["predicate"]["mechanism"]["plan"]["price_units"] = 1;
+  ExpectRefused(json.dump(), "predicate.mechanism.plan.price_units");
+  json = ExampleJson();
+  json["predicate"]["event"]["extra"] = 1;
+  ExpectRefused(json.dump(), "predicate.event");
 }
 
 TEST(StatementTest, RefusesRepeatedKeysAtAnyDepth) {
@@ -205,7 +346,7 @@ TEST(StatementTest, RefusesRepeatedKeysAtAnyDepth) {
     altered.insert(altered.find(key_and_value), absl::StrCat(key_and_value, ","));
     return altered;
   };
-  ExpectRefused(doubled("\"predicateType\":\"urn:dpar:privacy-certificate:v1\""), "statement");
+  ExpectRefused(doubled("\"predicateType\":\"urn:dpar:privacy-certificate:v2\""), "statement");
   ExpectRefused(doubled("\"epsilon\":1.0"), "statement");
   ExpectRefused(doubled("\"steps\":97"), "statement");
   ExpectRefused(doubled("\"name\":\"model.pt\""), "statement");
@@ -262,7 +403,12 @@ TEST(StatementTest, RefusesMalformedValuesByName) {
       {"predicate.software", [](Statement& s) { s.software.clear(); }},
       {"predicate.created_at", [](Statement& s) { s.created_at = "yesterday"; }},
       {"predicate.created_at", [](Statement& s) { s.created_at = "2026-01-02T03:04:05+01:00"; }},
-      {"predicate.mechanism.plan.lattice_bits", [](Statement& s) { s.plan.set_lattice_bits(-1); }},
+      {"predicate.dataset.node_count", [](Statement& s) { s.sizes.node_count = (int64_t{1} << 31) + 1; }},
+      {"predicate.mechanism.plan.method", [](Statement& s) { s.plan.set_method(v1::SAGE); }},
+      {"predicate.mechanism.plan.method", [](Statement& s) { s.plan.set_method(v1::AUTO); }},
+      {"predicate.mechanism.plan.method", [](Statement& s) { s.plan.set_method(static_cast<v1::Method>(99)); }},
+      {"predicate.mechanism.plan.accountant",
+       [](Statement& s) { s.plan.set_accountant(static_cast<v1::Accountant>(99)); }},
       {"predicate.mechanism.plan.learning_rate",
        [](Statement& s) { s.plan.set_learning_rate(std::numeric_limits<double>::quiet_NaN()); }},
       {"predicate.mechanism.plan.epsilon",

@@ -2,111 +2,271 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/graph/npz.h"
-#include "core/infer/transform_row.h"
 #include "core/status_macros.h"
 #include "nlohmann/json.hpp"
 
 namespace dpar {
 namespace {
 
-constexpr char kWeights[] = "weights";
+using Json = nlohmann::json;
+
 constexpr char kHeader[] = "header";
-constexpr size_t kMaxMetadataBytes = size_t{1} << 20;
+constexpr char kWeights[] = "weights";
+constexpr char kOutputWeights[] = "output_weights";
+constexpr char kCenter[] = "center";
+
+constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
+// Writing JSON recurses, so a file must not choose how deep.
+constexpr int kMaxHeaderDepth = 32;
 constexpr int64_t kMaxModelArrays = 8;
 
-absl::Status ModelError(absl::string_view why) {
-  return InvalidField("model", absl::StrCat("not a model file: ", why));
-}
+constexpr int64_t kFormat = 2;
+constexpr int64_t kFirstFormat = 1;
+constexpr char kFirstTransform[] = "sqrt-unit-bias";
 
-absl::Status CheckMetadata(const std::string& metadata) {
-  if (metadata.size() > kMaxMetadataBytes) {
-    return ModelError("header is longer than 1 MiB");
-  }
-  if (!nlohmann::json::parse(metadata, nullptr, /*allow_exceptions=*/false).is_object()) {
-    return ModelError("header is not a JSON object");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CheckWeights(const LinearModel& model) {
-  const bool sizes_agree = model.feature_count >= 1 && model.class_count >= 1 &&
-                           static_cast<int64_t>(model.weights.size()) == (model.feature_count + 1) * model.class_count;
-  if (!sizes_agree) {
-    return ModelError("weights must have a row for each feature and one for the bias, and a column for each class");
-  }
-  if (!std::all_of(model.weights.begin(), model.weights.end(), [](float w) { return std::isfinite(w); })) {
-    return ModelError("weights are not all finite");
-  }
-  return absl::OkStatus();
-}
+absl::Status ModelError(absl::string_view why) { return InvalidField("model", absl::StrCat("not a model: ", why)); }
 
 // A fault of the container is a fault of the argument `model`; that there is no file is not.
 absl::Status AsModelError(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? ModelError(status.message()) : status;
 }
 
-absl::StatusOr<LinearModel> ReadArrays(NpzFile& file) {
-  LinearModel model;
-  DPAR_ASSIGN_OR_RETURN(NpyArray header, file.ReadArray(kHeader));
-  auto* metadata = std::get_if<std::string>(&header.data);
-  if (metadata == nullptr) {
-    return absl::InvalidArgumentError("header is not text");
+absl::StatusOr<Json> ParseObject(absl::string_view what, const std::string& text) {
+  if (text.size() > kMaxHeaderBytes) {
+    return ModelError(absl::StrCat(what, " is longer than 1 MiB"));
   }
-  model.metadata = std::move(*metadata);
-  DPAR_ASSIGN_OR_RETURN(NpyArray weights, file.ReadArray(kWeights));
-  auto* values = std::get_if<std::vector<float>>(&weights.data);
-  if (values == nullptr || weights.shape.size() != 2 || weights.shape[0] < 2) {
-    return absl::InvalidArgumentError("weights is not a float32 matrix with at least two rows");
+  bool is_shallow = true;
+  const auto watch_depth = [&is_shallow](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
+    is_shallow = is_shallow && depth <= kMaxHeaderDepth;
+    return true;
+  };
+  Json json = Json::parse(text, watch_depth, /*allow_exceptions=*/false);
+  if (!json.is_object()) {
+    return ModelError(absl::StrCat(what, " is not a JSON object"));
   }
+  if (!is_shallow) {
+    return ModelError(absl::StrCat(what, " is nested too deeply"));
+  }
+  return json;
+}
+
+// Rows of a matrix with this many columns; -1 when the entries do not fill whole rows.
+int64_t CountRows(const std::vector<float>& entries, int64_t columns) {
+  const auto size = static_cast<int64_t>(entries.size());
+  return columns >= 1 && size % columns == 0 ? size / columns : -1;
+}
+
+absl::Status ValidateShapes(const Model& model) {
+  if (model.feature_count < 1 || model.class_count < 1 || model.hidden_size < 0) {
+    return ModelError("it must have at least one feature and one class");
+  }
+  if (CountRows(model.weights, model.width()) - 1 != model.feature_count) {
+    return ModelError(
+        "weights must have a row for each feature and one for the bias, and a column for each hidden unit, or for each "
+        "class where there is no hidden layer");
+  }
+  if (CountRows(model.output_weights, model.class_count) != model.hidden_size) {
+    return ModelError("output_weights must have a row for each hidden unit and a column for each class");
+  }
+  if (!model.center.empty() && static_cast<int64_t>(model.center.size()) != model.feature_count) {
+    return ModelError("center must have an entry for each feature");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateNumbers(const Model& model) {
+  const std::map<absl::string_view, const std::vector<float>*> arrays = {
+      {kWeights, &model.weights}, {kOutputWeights, &model.output_weights}, {kCenter, &model.center}};
+  for (const auto& [name, entries] : arrays) {
+    if (!std::all_of(entries->begin(), entries->end(), [](float entry) { return std::isfinite(entry); })) {
+      return ModelError(absl::StrCat(name, " must be finite"));
+    }
+  }
+  if (!(std::isfinite(model.logit_noise) && model.logit_noise >= 0)) {
+    return ModelError(absl::StrCat("logit_noise must be finite and at least 0, got ", model.logit_noise));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateTransform(const Model& model) {
+  if (model.transform != v1::RAW && model.transform != v1::UNIT && model.transform != v1::SQRT_UNIT) {
+    return ModelError("transform must be RAW, UNIT or SQRT_UNIT");
+  }
+  if (model.transform == v1::RAW && !model.center.empty()) {
+    return ModelError("a center needs rows of unit length, which RAW does not give");
+  }
+  return absl::OkStatus();
+}
+
+const Json* FindField(const Json& object, const char* name) {
+  const auto field = object.find(name);
+  return field == object.end() ? nullptr : &*field;
+}
+
+absl::Status ReadLogitNoise(const Json* field, Model& model) {
+  if (field == nullptr || !field->is_number()) {
+    return ModelError("the header's logit noise must be a number");
+  }
+  model.logit_noise = field->get<double>();
+  return absl::OkStatus();
+}
+
+absl::Status ReadTransform(const Json* field, Model& model) {
+  if (field == nullptr || !field->is_string() ||
+      !v1::Transform_Parse(field->get_ref<const std::string&>(), &model.transform)) {
+    return ModelError("the header's transform must be RAW, UNIT or SQRT_UNIT");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReadFirstFormat(const Json& header, const Json& plan, Model& model) {
+  const Json* transform = FindField(header, "transform");
+  if (transform == nullptr || *transform != kFirstTransform || header.size() != 3) {
+    return ModelError(absl::StrCat("a header of format 1 has the fields format, transform and plan, and the transform ",
+                                   kFirstTransform));
+  }
+  model.transform = v1::SQRT_UNIT;
+  // JSON of a message leaves out a number that is 0.
+  const Json* logit_noise = FindField(plan, "logitNoise");
+  return logit_noise == nullptr ? absl::OkStatus() : ReadLogitNoise(logit_noise, model);
+}
+
+// Fills everything but the arrays, and says which format they are in.
+absl::StatusOr<int64_t> ReadHeader(const std::string& text, Model& model) {
+  DPAR_ASSIGN_OR_RETURN(const Json header, ParseObject(kHeader, text));
+  const Json* plan = FindField(header, "plan");
+  if (plan == nullptr || !plan->is_object()) {
+    return ModelError("the header's plan must be an object");
+  }
+  model.plan = plan->dump();
+  const Json* format = FindField(header, "format");
+  if (format != nullptr && *format == kFirstFormat) {
+    DPAR_RETURN_IF_ERROR(ReadFirstFormat(header, *plan, model));
+    return kFirstFormat;
+  }
+  if (format == nullptr || *format != kFormat) {
+    return ModelError("the header's format must be 1 or 2; a later one needs a later version of dpar");
+  }
+  DPAR_RETURN_IF_ERROR(ReadTransform(FindField(header, "transform"), model));
+  DPAR_RETURN_IF_ERROR(ReadLogitNoise(FindField(header, "logit_noise"), model));
+  if (header.size() != 4) {
+    return ModelError("a header of format 2 has the fields format, transform, logit_noise and plan");
+  }
+  return kFormat;
+}
+
+struct FloatArray {
+  std::vector<int64_t> shape;
+  std::vector<float> entries;
+};
+
+absl::StatusOr<NpyArray> ReadArray(NpzFile& file, absl::string_view name) {
+  absl::StatusOr<NpyArray> array = file.ReadArray(name);
+  return array.ok() ? std::move(array) : AsModelError(array.status());
+}
+
+absl::StatusOr<FloatArray> ReadFloats(NpzFile& file, absl::string_view name, size_t rank) {
+  DPAR_ASSIGN_OR_RETURN(NpyArray array, ReadArray(file, name));
+  auto* entries = std::get_if<std::vector<float>>(&array.data);
+  if (entries == nullptr || array.shape.size() != rank) {
+    return ModelError(absl::StrCat(name, " must be a float32 array of rank ", rank));
+  }
+  return FloatArray{std::move(array.shape), std::move(*entries)};
+}
+
+absl::Status ReadWeights(NpzFile& file, Model& model) {
+  DPAR_ASSIGN_OR_RETURN(FloatArray weights, ReadFloats(file, kWeights, 2));
   model.feature_count = weights.shape[0] - 1;
   model.class_count = weights.shape[1];
-  model.weights = std::move(*values);
+  model.weights = std::move(weights.entries);
+  if (!file.Contains(kOutputWeights)) {
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(FloatArray output, ReadFloats(file, kOutputWeights, 2));
+  if (output.shape[0] < 1 || output.shape[0] != weights.shape[1]) {
+    return ModelError("output_weights must have a row for each column of weights");
+  }
+  model.hidden_size = output.shape[0];
+  model.class_count = output.shape[1];
+  model.output_weights = std::move(output.entries);
+  return absl::OkStatus();
+}
+
+absl::Status ReadCenter(NpzFile& file, Model& model) {
+  if (!file.Contains(kCenter)) {
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(FloatArray center, ReadFloats(file, kCenter, 1));
+  if (center.entries.empty()) {
+    return ModelError("center must have an entry for each feature");
+  }
+  model.center = std::move(center.entries);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Model> ReadModel(NpzFile& file) {
+  Model model;
+  DPAR_ASSIGN_OR_RETURN(const NpyArray header, ReadArray(file, kHeader));
+  const auto* text = std::get_if<std::string>(&header.data);
+  if (text == nullptr) {
+    return ModelError("header is not text");
+  }
+  DPAR_ASSIGN_OR_RETURN(const int64_t format, ReadHeader(*text, model));
+  if (format == kFirstFormat && (file.Contains(kOutputWeights) || file.Contains(kCenter))) {
+    return ModelError("format 1 has neither output_weights nor a center");
+  }
+  DPAR_RETURN_IF_ERROR(ReadWeights(file, model));
+  DPAR_RETURN_IF_ERROR(ReadCenter(file, model));
   return model;
 }
 
 }  // namespace
 
-TransformedRows TransformRows(const SparseRowsView& features) {
-  TransformedRows result;
-  result.offsets.reserve(features.offsets.size());
-  result.offsets.push_back(0);
-  result.columns.reserve(features.columns.size());
-  result.values.reserve(features.values.size());
-  for (int64_t row = 0; row < features.row_count(); ++row) {
-    TransformRow(features.row_columns(row), features.row_values(row), [&result](int32_t column, double value) {
-      result.columns.push_back(column);
-      result.values.push_back(value);
-    });
-    result.offsets.push_back(static_cast<int64_t>(result.columns.size()));
+absl::Status ValidateModel(const Model& model) {
+  DPAR_RETURN_IF_ERROR(ValidateShapes(model));
+  DPAR_RETURN_IF_ERROR(ValidateNumbers(model));
+  DPAR_RETURN_IF_ERROR(ValidateTransform(model));
+  return ParseObject("plan", model.plan).status();
+}
+
+std::string ModelHeader(const Model& model) {
+  // The plan is written as JSON is read back, so that a model that was read gives the same header again.
+  const Json plan = Json::parse(model.plan, /*cb=*/nullptr, /*allow_exceptions=*/false);
+  return absl::StrCat(R"({"format":)", kFormat, R"(,"transform":")", v1::Transform_Name(model.transform),
+                      R"(","logit_noise":)", Json(model.logit_noise).dump(), R"(,"plan":)", plan.dump(), "}");
+}
+
+absl::Status WriteModelFile(const std::string& path, const Model& model) {
+  DPAR_RETURN_IF_ERROR(ValidateModel(model));
+  const std::string header = ModelHeader(model);
+  DPAR_RETURN_IF_ERROR(ParseObject(kHeader, header).status());
+  std::map<std::string, NpyView> arrays;
+  arrays[kHeader] = NpyView{{}, absl::string_view(header)};
+  arrays[kWeights] = NpyView{{model.feature_count + 1, model.width()}, std::span<const float>(model.weights)};
+  if (model.hidden_size > 0) {
+    arrays[kOutputWeights] =
+        NpyView{{model.hidden_size, model.class_count}, std::span<const float>(model.output_weights)};
   }
-  return result;
+  if (!model.center.empty()) {
+    arrays[kCenter] = NpyView{{model.feature_count}, std::span<const float>(model.center)};
+  }
+  return WriteNpzFile(path, arrays);
 }
 
-absl::Status WriteModelFile(const std::string& path, const LinearModel& model) {
-  DPAR_RETURN_IF_ERROR(CheckWeights(model));
-  DPAR_RETURN_IF_ERROR(CheckMetadata(model.metadata));
-  return WriteNpzFile(
-      path, {{kHeader, NpyView{{}, absl::string_view(model.metadata)}},
-             {kWeights, NpyView{{model.feature_count + 1, model.class_count}, std::span<const float>(model.weights)}}});
-}
-
-absl::StatusOr<LinearModel> ReadModelFile(const std::string& path) {
+absl::StatusOr<Model> ReadModelFile(const std::string& path) {
   absl::StatusOr<NpzFile> file = NpzFile::Open(path, NpzLimits{.max_arrays = kMaxModelArrays});
   if (!file.ok()) {
     return AsModelError(file.status());
   }
-  absl::StatusOr<LinearModel> model = ReadArrays(*file);
-  if (!model.ok()) {
-    return AsModelError(model.status());
-  }
-  DPAR_RETURN_IF_ERROR(CheckWeights(*model));
-  DPAR_RETURN_IF_ERROR(CheckMetadata(model->metadata));
+  DPAR_ASSIGN_OR_RETURN(Model model, ReadModel(*file));
+  DPAR_RETURN_IF_ERROR(ValidateModel(model));
   return model;
 }
 

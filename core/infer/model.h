@@ -8,37 +8,40 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "core/graph/graph.h"
+#include "dpar/v1/training.pb.h"
 
 namespace dpar {
 
-// A linear softmax model. Rows of `weights` are features, the last one the bias; columns are classes. Logits of a node
-// are TransformedRow(x) * weights.
-struct LinearModel {
-  int64_t feature_count = 0;   // d
-  int64_t class_count = 0;     // c
-  std::vector<float> weights;  // (d + 1) * c, row-major
-  std::string metadata;        // a JSON object: method, plan, names; all of it public
+// A softmax model over inputs z (core/infer/input_rows.h). Without a hidden layer, logits = z W; with one of width h,
+// logits = relu(z W) V. All of it is released, hence public.
+struct Model {
+  v1::Transform transform = v1::SQRT_UNIT;
+  int64_t feature_count = 0;          // d
+  int64_t class_count = 0;            // c
+  int64_t hidden_size = 0;            // h; 0 is none
+  std::vector<float> center;          // m, d entries; empty: there is none
+  std::vector<float> weights;         // W, (d + 1) x (h or c), row-major; the last row is the bias
+  std::vector<float> output_weights;  // V, h x c, row-major; empty without a hidden layer
+  double logit_noise = 0;             // standard deviation of the noise in a logit (Plan.logit_noise)
+  std::string plan = "{}";            // the plan as a JSON object
+
+  // Columns of W.
+  [[nodiscard]] int64_t width() const { return hidden_size > 0 ? hidden_size : class_count; }
 };
 
-// The row-wise transform that training and prediction share: x <- sqrt(max(x, 0)), scaled so that |x| = sqrt(0.99),
-// then one more entry, the bias input 0.1. A row without a positive entry becomes (0, 0.1). |row| <= 1 always.
-inline constexpr double kRowScale = 0.99498743710661995;  // sqrt(0.99)
-inline constexpr double kBiasInput = 0.1;
+// INVALID_ARGUMENT / INVALID_FIELD `model` unless sizes agree, numbers are finite, and plan is a JSON object.
+absl::Status ValidateModel(const Model& model);
 
-// The transform of every feature row (without the bias input), in double.
-struct TransformedRows {
-  std::vector<int64_t> offsets;
-  std::vector<int32_t> columns;
-  std::vector<double> values;
-};
-TransformedRows TransformRows(const SparseRowsView& features);
+// What a model file says of itself: {"format": 2, "transform": ..., "logit_noise": ..., "plan": {...}}.
+std::string ModelHeader(const Model& model);
 
-// Writes an npz with `weights` (float32, (d+1) x c) and `header` (the metadata), atomically and deterministically.
-absl::Status WriteModelFile(const std::string& path, const LinearModel& model);
+// Writes an npz, atomically and deterministically: `header` (text), `weights`, and where there are any
+// `output_weights` and `center`, all float32.
+absl::Status WriteModelFile(const std::string& path, const Model& model);
 
-// Reads and validates it: shapes agree, weights finite, header is a JSON object. INVALID_ARGUMENT otherwise.
-absl::StatusOr<LinearModel> ReadModelFile(const std::string& path);
+// Reads and validates it. Files of format 1, which had neither a hidden layer nor a center, are read too.
+// INVALID_ARGUMENT / INVALID_FIELD `model` for anything that is not a model file; NOT_FOUND when there is none.
+absl::StatusOr<Model> ReadModelFile(const std::string& path);
 
 }  // namespace dpar
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/strings/str_cat.h"
 #include "core/graph/testing/npz_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,24 +16,53 @@ using ::dpar::testing::RawNpyOf;
 using ::dpar::testing::ReadBytes;
 using ::dpar::testing::Summary;
 using ::dpar::testing::TestPath;
+using ::dpar::testing::VectorArray;
 using ::dpar::testing::WriteArrays;
 using ::dpar::testing::WriteBytes;
 using ::dpar::testing::WriteRawZip;
-using ::testing::DoubleNear;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kBadModel[] = "INVALID_ARGUMENT INVALID_FIELD field=model";
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-LinearModel Sample() { return {2, 3, {1, 2, 3, 4, 5, 6, 7, 8, 9}, R"({"method": "features"})"}; }
-
-std::map<std::string, NpyArray> SampleArrays() {
-  return {{"weights", NpyArray{{3, 3}, Sample().weights}}, {"header", NpyArray{{}, Sample().metadata}}};
+// Two features, three classes.
+Model Linear() {
+  Model model;
+  model.transform = v1::UNIT;
+  model.feature_count = 2;
+  model.class_count = 3;
+  model.weights = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+  model.logit_noise = 0.1;
+  model.plan = R"({"method":"FEATURES","steps":"30"})";
+  return model;
 }
 
-std::string ReadWith(const std::map<std::string, NpyArray>& changes) {
+// Two features, two hidden units, one class, and a center.
+Model Hidden() {
+  Model model;
+  model.feature_count = 2;
+  model.class_count = 1;
+  model.hidden_size = 2;
+  model.center = {0.25, -0.5};
+  model.weights = {1, 2, 3, 4, 5, 6};
+  model.output_weights = {7, 8};
+  return model;
+}
+
+std::map<std::string, NpyArray> LinearArrays() {
+  return {{"weights", NpyArray{{3, 3}, Linear().weights}}, {"header", NpyArray{{}, ModelHeader(Linear())}}};
+}
+
+std::map<std::string, NpyArray> HiddenArrays() {
+  return {{"weights", NpyArray{{3, 2}, Hidden().weights}},
+          {"output_weights", NpyArray{{2, 1}, Hidden().output_weights}},
+          {"center", NpyArray{{2}, Hidden().center}},
+          {"header", NpyArray{{}, ModelHeader(Hidden())}}};
+}
+
+std::string ReadWith(std::map<std::string, NpyArray> arrays, const std::map<std::string, NpyArray>& changes) {
   const std::string path = TestPath("model.npz");
-  std::map<std::string, NpyArray> arrays = SampleArrays();
   for (const auto& [name, array] : changes) {
     arrays[name] = array;
   }
@@ -40,84 +70,171 @@ std::string ReadWith(const std::map<std::string, NpyArray>& changes) {
   return Summary(ReadModelFile(path).status());
 }
 
-SparseRows OneRow(std::vector<float> values) {
-  SparseRows rows;
-  for (size_t i = 0; i < values.size(); ++i) {
-    rows.columns.push_back(static_cast<int32_t>(i));
+std::string ReadWithHeader(const std::string& header) {
+  return ReadWith(LinearArrays(), {{"header", NpyArray{{}, header}}});
+}
+
+// A model whose files say it is good, and one change that makes it bad.
+template <typename Change>
+std::string ValidateWith(Model model, const Change& change) {
+  change(model);
+  std::string summary = Summary(ValidateModel(model));
+  EXPECT_EQ(Summary(WriteModelFile(TestPath("bad.npz"), model)), summary);
+  return summary;
+}
+
+void ExpectSame(const Model& model, const Model& expected) {
+  EXPECT_EQ(model.transform, expected.transform);
+  EXPECT_EQ(model.feature_count, expected.feature_count);
+  EXPECT_EQ(model.class_count, expected.class_count);
+  EXPECT_EQ(model.hidden_size, expected.hidden_size);
+  EXPECT_EQ(model.center, expected.center);
+  EXPECT_EQ(model.weights, expected.weights);
+  EXPECT_EQ(model.output_weights, expected.output_weights);
+  EXPECT_EQ(model.logit_noise, expected.logit_noise);
+  EXPECT_EQ(model.plan, expected.plan);
+}
+
+TEST(ModelHeaderTest, NamesTheFormatTheTransformTheNoiseAndThePlan) {
+  EXPECT_EQ(ModelHeader(Linear()),
+            R"({"format":2,"transform":"UNIT","logit_noise":0.1,"plan":{"method":"FEATURES","steps":"30"}})");
+  EXPECT_EQ(ModelHeader(Hidden()), R"({"format":2,"transform":"SQRT_UNIT","logit_noise":0.0,"plan":{}})");
+}
+
+TEST(ModelHeaderTest, GivesTheNoiseBackExactly) {
+  for (const double noise : {0.1 + 0.2, 1e-300, 1.7976931348623157e308, 1.0 / 3}) {
+    Model model = Linear();
+    model.logit_noise = noise;
+    ASSERT_TRUE(WriteModelFile(TestPath("noise.npz"), model).ok());
+    const auto read = ReadModelFile(TestPath("noise.npz"));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->logit_noise, noise);
   }
-  rows.offsets = {0, static_cast<int64_t>(values.size())};
-  rows.values = std::move(values);
-  return rows;
 }
 
-TEST(TransformRowsTest, TakesSquareRootsAndScalesToTheRowNorm) {
-  const TransformedRows rows = TransformRows(OneRow({9, 16}));
-  EXPECT_THAT(rows.offsets, ElementsAre(0, 2));
-  EXPECT_THAT(rows.columns, ElementsAre(0, 1));
-  EXPECT_THAT(rows.values,
-              ElementsAre(DoubleNear(std::sqrt(0.99) * 3 / 5, 1e-15), DoubleNear(std::sqrt(0.99) * 4 / 5, 1e-15)));
-}
-
-TEST(TransformRowsTest, CountsNegativeAndNonFiniteEntriesAsZero) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const float infinity = std::numeric_limits<float>::infinity();
-  const TransformedRows rows = TransformRows(OneRow({-4, nan, infinity, 7, -infinity}));
-  EXPECT_THAT(rows.columns, ElementsAre(3));
-  EXPECT_THAT(rows.values, ElementsAre(DoubleNear(std::sqrt(0.99), 1e-15)));
-}
-
-TEST(TransformRowsTest, LeavesARowWithoutPositiveEntriesEmpty) {
-  SparseRows features;
-  features.offsets = {0, 1, 1, 2};
-  features.columns = {0, 1};
-  features.values = {-1, 4};
-  const TransformedRows rows = TransformRows(features);
-  EXPECT_THAT(rows.offsets, ElementsAre(0, 0, 0, 1));
-  EXPECT_THAT(rows.columns, ElementsAre(1));
-}
-
-TEST(TransformRowsTest, BoundsTheNormWithTheBiasByOneWhateverTheScale) {
-  for (const float scale : {1e-45F, 1e-30F, 1.0F, 1e30F, 3e38F}) {
-    double sum = kBiasInput * kBiasInput;
-    for (const double value : TransformRows(OneRow({scale, scale, scale})).values) {
-      sum += value * value;
-    }
-    EXPECT_NEAR(sum, 1, 1e-15) << scale;
-  }
+TEST(ModelHeaderTest, DoesNotDependOnHowThePlanIsLaidOut) {
+  Model model = Linear();
+  model.plan = "{ \"steps\" : \"30\",\n  \"method\" : \"FEATURES\" }";
+  EXPECT_EQ(ModelHeader(model), ModelHeader(Linear()));
 }
 
 TEST(ModelFileTest, GivesBackTheModelAndTheSameBytes) {
-  const std::string path = TestPath("model.npz");
-  ASSERT_TRUE(WriteModelFile(path, Sample()).ok());
-  const auto model = ReadModelFile(path);
-  ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ(model->feature_count, 2);
-  EXPECT_EQ(model->class_count, 3);
-  EXPECT_EQ(model->weights, Sample().weights);
-  EXPECT_EQ(model->metadata, Sample().metadata);
-  ASSERT_TRUE(WriteModelFile(TestPath("again.npz"), *model).ok());
-  EXPECT_EQ(ReadBytes(TestPath("again.npz")), ReadBytes(path));
+  Model raw = Linear();
+  raw.transform = v1::RAW;
+  for (const Model& model : {Linear(), Hidden(), raw}) {
+    const std::string path = TestPath("model.npz");
+    ASSERT_TRUE(WriteModelFile(path, model).ok());
+    const auto read = ReadModelFile(path);
+    ASSERT_TRUE(read.ok()) << read.status();
+    ExpectSame(*read, model);
+    ASSERT_TRUE(WriteModelFile(TestPath("again.npz"), *read).ok());
+    EXPECT_EQ(ReadBytes(TestPath("again.npz")), ReadBytes(path));
+  }
 }
 
 TEST(ModelFileTest, ReadsAHeaderThatNumpyWroteAsText) {
+  const std::string header = ModelHeader(Hidden());
   const std::string path = TestPath("numpy.npz");
   WriteRawZip(path, {{"weights.npy", RawNpyOf("<f4", "(2, 1)", BytesOf<float>({1, 2}))},
-                     {"header.npy", RawNpyOf("<U2", "()", BytesOf<uint32_t>({'{', '}'}))}});
+                     {"header.npy", RawNpyOf(absl::StrCat("<U", header.size()), "()",
+                                             BytesOf(std::vector<uint32_t>(header.begin(), header.end())))}});
   const auto model = ReadModelFile(path);
   ASSERT_TRUE(model.ok()) << model.status();
-  EXPECT_EQ(model->metadata, "{}");
+  EXPECT_EQ(model->feature_count, 1);
+  EXPECT_EQ(model->transform, v1::SQRT_UNIT);
 }
 
+TEST(ModelFileTest, ReadsFormatOne) {
+  const std::string path = TestPath("first.npz");
+  std::map<std::string, NpyArray> arrays = LinearArrays();
+  arrays["header"] =
+      NpyArray{{}, std::string(R"({"format":1,"transform":"sqrt-unit-bias","plan":{"steps":"30","logitNoise":0.25}})")};
+  ASSERT_TRUE(WriteArrays(path, arrays).ok());
+  const auto model = ReadModelFile(path);
+  ASSERT_TRUE(model.ok()) << model.status();
+  Model expected = Linear();
+  expected.transform = v1::SQRT_UNIT;
+  expected.logit_noise = 0.25;
+  expected.plan = R"({"logitNoise":0.25,"steps":"30"})";
+  ExpectSame(*model, expected);
+}
+
+TEST(ModelFileTest, TakesANoiseOfZeroWhereFormatOneLeavesItOut) {
+  EXPECT_EQ(ReadWithHeader(R"({"format":1,"transform":"sqrt-unit-bias","plan":{}})"), "OK");
+  EXPECT_EQ(ReadModelFile(TestPath("model.npz"))->logit_noise, 0);
+}
+
+TEST(ModelFileTest, RefusesWhatFormatOneDidNotHave) {
+  for (const char* header : {
+           R"({"format":1,"transform":"SQRT_UNIT","plan":{}})",
+           R"({"format":1,"plan":{}})",
+           R"({"format":1,"transform":"sqrt-unit-bias"})",
+           R"({"format":1,"transform":"sqrt-unit-bias","plan":{"logitNoise":"NaN"}})",
+           R"({"format":1,"transform":"sqrt-unit-bias","plan":{"logitNoise":-1}})",
+           R"({"format":1,"transform":"sqrt-unit-bias","plan":{},"logit_noise":1})",
+       }) {
+    EXPECT_EQ(ReadWithHeader(header), kBadModel) << header;
+  }
+  const NpyArray header = {{}, std::string(R"({"format":1,"transform":"sqrt-unit-bias","plan":{}})")};
+  EXPECT_EQ(ReadWith(HiddenArrays(), {{"header", header}}), kBadModel);
+  EXPECT_EQ(ReadWith(LinearArrays(), {{"header", header}, {"center", VectorArray<float>({1, 2})}}), kBadModel);
+}
+
+TEST(ModelTest, RefusesSizesThatDisagree) {
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.weights.pop_back(); }), kBadModel);
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.weights.clear(); }), kBadModel);
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.feature_count = 3; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.class_count = 0; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.hidden_size = 3; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.hidden_size = -1; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.output_weights = {1, 2, 3}; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.center = {1}; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& model) { model.output_weights.push_back(1); }), kBadModel);
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& model) { model.center.push_back(1); }), kBadModel);
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& model) { model.hidden_size = 0; }), kBadModel);
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& model) { model.feature_count = kMost; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& model) { model.hidden_size = kMost; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& model) { model.class_count = kMost; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& /*model*/) {}), "OK");
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& /*model*/) {}), "OK");
+}
+
+TEST(ModelTest, RefusesNumbersThatAreNotFinite) {
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.weights[4] = kInfinity; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& model) { model.output_weights[1] = kNan; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& model) { model.center[0] = -kInfinity; }), kBadModel);
+  for (const double noise : {-0.1, std::nan(""), static_cast<double>(kInfinity)}) {
+    EXPECT_EQ(ValidateWith(Linear(), [noise](Model& model) { model.logit_noise = noise; }), kBadModel);
+  }
+}
+
+TEST(ModelTest, RefusesATransformThatIsNone) {
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.transform = v1::TRANSFORM_UNSPECIFIED; }), kBadModel);
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.transform = static_cast<v1::Transform>(9); }), kBadModel);
+  EXPECT_EQ(ValidateWith(Hidden(), [](Model& model) { model.transform = v1::RAW; }), kBadModel);
+}
+
+TEST(ModelTest, RefusesAPlanThatIsNotAJsonObject) {
+  for (const std::string& plan : {std::string(), std::string("FEATURES"), std::string("[]"), std::string("{} {}"),
+                                  "{\"a\":" + std::string(40, '[') + std::string(40, ']') + "}",
+                                  "{\"a\":\"" + std::string(1 << 20, 'a') + "\"}"}) {
+    EXPECT_EQ(ValidateWith(Linear(), [&plan](Model& model) { model.plan = plan; }), kBadModel);
+  }
+}
+
+// Such a plan is a good one by itself, but with the rest around it no reader would take it.
 TEST(ModelFileTest, WritesNoModelThatCouldNotBeRead) {
-  LinearModel model = Sample();
-  model.weights.pop_back();
+  Model model = Linear();
+  model.plan = "{\"a\":\"" + std::string((1 << 20) - 20, 'a') + "\"}";
   EXPECT_EQ(Summary(WriteModelFile(TestPath("bad.npz"), model)), kBadModel);
-  model = Sample();
-  model.weights[4] = std::numeric_limits<float>::infinity();
-  EXPECT_EQ(Summary(WriteModelFile(TestPath("bad.npz"), model)), kBadModel);
-  model = Sample();
-  model.metadata = "features";
-  EXPECT_EQ(Summary(WriteModelFile(TestPath("bad.npz"), model)), kBadModel);
+  for (int depth = 1; depth < 40; ++depth) {
+    const auto levels = static_cast<size_t>(depth);
+    model.plan = "{\"a\":" + std::string(levels, '[') + std::string(levels, ']') + "}";
+    const std::string written = Summary(WriteModelFile(TestPath("deep.npz"), model));
+    EXPECT_EQ(Summary(ReadModelFile(TestPath("deep.npz")).status()), "OK");
+    EXPECT_EQ(written, depth <= 31 ? "OK" : kBadModel) << depth;
+  }
 }
 
 TEST(ModelFileTest, SaysWhenThereIsNoSuchFile) {
@@ -125,44 +242,122 @@ TEST(ModelFileTest, SaysWhenThereIsNoSuchFile) {
 }
 
 TEST(ModelFileTest, RefusesWeightsOfTheWrongKindOrShape) {
-  EXPECT_EQ(ReadWith({{"weights", NpyArray{{3, 3}, std::vector<double>(9, 1)}}}), kBadModel);
-  EXPECT_EQ(ReadWith({{"weights", NpyArray{{9}, std::vector<float>(9, 1)}}}), kBadModel);
-  EXPECT_EQ(ReadWith({{"weights", NpyArray{{1, 9}, std::vector<float>(9, 1)}}}), kBadModel);
-  EXPECT_EQ(ReadWith({{"weights", NpyArray{{9, 0}, std::vector<float>()}}}), kBadModel);
-  EXPECT_EQ(ReadWith({{"weights", NpyArray{{3, 3, 1}, std::vector<float>(9, 1)}}}), kBadModel);
-  EXPECT_EQ(ReadWith({}), "OK");
+  const auto read = [](const NpyArray& weights) { return ReadWith(LinearArrays(), {{"weights", weights}}); };
+  EXPECT_EQ(read(NpyArray{{3, 3}, std::vector<double>(9, 1)}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{9}, std::vector<float>(9, 1)}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{1, 9}, std::vector<float>(9, 1)}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{0, 9}, std::vector<float>()}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{9, 0}, std::vector<float>()}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{3, 3, 1}, std::vector<float>(9, 1)}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{9, 1}, std::vector<float>(9, 1)}), "OK");
+}
+
+TEST(ModelFileTest, RefusesOutputWeightsOfTheWrongKindOrShape) {
+  const auto read = [](const NpyArray& weights) { return ReadWith(HiddenArrays(), {{"output_weights", weights}}); };
+  EXPECT_EQ(read(NpyArray{{2, 1}, std::vector<double>(2, 1)}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{2}, std::vector<float>(2, 1)}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{1, 2}, std::vector<float>(2, 1)}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{3, 1}, std::vector<float>(3, 1)}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{2, 0}, std::vector<float>()}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{0, 2}, std::vector<float>()}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{2, 1}, std::vector<float>{1, kNan}}), kBadModel);
+  EXPECT_EQ(read(NpyArray{{2, 5}, std::vector<float>(10, 1)}), "OK");
+}
+
+TEST(ModelFileTest, RefusesACenterOfTheWrongKindOrShape) {
+  const auto read = [](const NpyArray& center) { return ReadWith(LinearArrays(), {{"center", center}}); };
+  EXPECT_EQ(read(VectorArray<double>({1, 2})), kBadModel);
+  EXPECT_EQ(read(VectorArray<float>({})), kBadModel);
+  EXPECT_EQ(read(VectorArray<float>({1})), kBadModel);
+  EXPECT_EQ(read(VectorArray<float>({1, 2, 3})), kBadModel);
+  EXPECT_EQ(read(NpyArray{{2, 1}, std::vector<float>{1, 2}}), kBadModel);
+  EXPECT_EQ(read(VectorArray<float>({1, kInfinity})), kBadModel);
+  EXPECT_EQ(read(VectorArray<float>({1, 2})), "OK");
 }
 
 TEST(ModelFileTest, RefusesWeightsThatAreNotFinite) {
   std::vector<float> weights(9, 1);
-  weights[8] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_EQ(ReadWith({{"weights", NpyArray{{3, 3}, weights}}}), kBadModel);
+  weights[8] = kNan;
+  EXPECT_EQ(ReadWith(LinearArrays(), {{"weights", NpyArray{{3, 3}, weights}}}), kBadModel);
 }
 
 TEST(ModelFileTest, RefusesHeadersThatAreNotAJsonObject) {
+  const std::string deep(100'000, '[');
+  const std::string closing(100'000, ']');
   for (const std::string& header :
        {std::string(), std::string("[]"), std::string("null"), std::string("{"), std::string("{\"a\": \"\xff\"}"),
-        std::string("{} trailing"), std::string(100'000, '['), "\"" + std::string(2 << 20, 'a') + "\""}) {
-    EXPECT_EQ(ReadWith({{"header", NpyArray{{}, header}}}), kBadModel);
+        ModelHeader(Linear()) + " trailing", deep,
+        R"({"format":2,"transform":"RAW","logit_noise":0,"plan":{"a":)" + deep,
+        R"({"format":2,"transform":"RAW","logit_noise":0,"plan":{"a":)" + deep + closing + "}}",
+        "\"" + std::string(2 << 20, 'a') + "\""}) {
+    EXPECT_EQ(ReadWithHeader(header), kBadModel) << header.substr(0, 100);
   }
-  EXPECT_EQ(ReadWith({{"header", NpyArray{{2}, std::vector<float>{1, 2}}}}), kBadModel);
+  EXPECT_EQ(ReadWith(LinearArrays(), {{"header", VectorArray<float>({1, 2})}}), kBadModel);
+}
+
+TEST(ModelFileTest, RefusesHeadersWithFieldsThatAreMissingOrOfTheWrongKind) {
+  for (const char* header : {
+           R"({})",
+           R"({"transform":"UNIT","logit_noise":0,"plan":{}})",
+           R"({"format":0,"transform":"UNIT","logit_noise":0,"plan":{}})",
+           R"({"format":3,"transform":"UNIT","logit_noise":0,"plan":{}})",
+           R"({"format":"2","transform":"UNIT","logit_noise":0,"plan":{}})",
+           R"({"format":2,"logit_noise":0,"plan":{}})",
+           R"({"format":2,"transform":"unit","logit_noise":0,"plan":{}})",
+           R"({"format":2,"transform":"TRANSFORM_UNSPECIFIED","logit_noise":0,"plan":{}})",
+           R"({"format":2,"transform":"sqrt-unit-bias","logit_noise":0,"plan":{}})",
+           R"({"format":2,"transform":2,"logit_noise":0,"plan":{}})",
+           R"({"format":2,"transform":"UNIT","plan":{}})",
+           R"({"format":2,"transform":"UNIT","logit_noise":"0","plan":{}})",
+           R"({"format":2,"transform":"UNIT","logit_noise":-1e-9,"plan":{}})",
+           R"({"format":2,"transform":"UNIT","logit_noise":1e999,"plan":{}})",
+           R"({"format":2,"transform":"UNIT","logit_noise":null,"plan":{}})",
+           R"({"format":2,"transform":"UNIT","logit_noise":0})",
+           R"({"format":2,"transform":"UNIT","logit_noise":0,"plan":[]})",
+           R"({"format":2,"transform":"UNIT","logit_noise":0,"plan":"{}"})",
+           R"({"format":2,"transform":"UNIT","logit_noise":0,"plan":{},"bias":1})",
+       }) {
+    EXPECT_EQ(ReadWithHeader(header), kBadModel) << header;
+  }
+  EXPECT_EQ(ReadWithHeader(R"({"plan":{},"logit_noise":0,"transform":"UNIT","format":2})"), "OK");
+}
+
+TEST(ModelFileTest, SaysWhichFormatsThereAre) {
+  EXPECT_EQ(ReadWithHeader(R"({"format":3,"transform":"UNIT","logit_noise":0,"plan":{}})"), kBadModel);
+  EXPECT_THAT(std::string(ReadModelFile(TestPath("model.npz")).status().message()),
+              HasSubstr("not a model: the header's format must be 1 or 2"));
 }
 
 TEST(ModelFileTest, RefusesHostileFilesAsABadModel) {
   const std::string path = TestPath("hostile.npz");
+  const std::string header = ModelHeader(Linear());
+  const std::string header_npy = RawNpyOf(absl::StrCat("|S", header.size()), "()", header);
   WriteBytes(path, "not a model");
   EXPECT_EQ(Summary(ReadModelFile(path).status()), kBadModel);
   WriteRawZip(path, {{"weights.npy", RawNpyOf("<f4", "(2, 1)", BytesOf<float>({1, 2}))}});
   EXPECT_EQ(Summary(ReadModelFile(path).status()), kBadModel);
-  WriteRawZip(path, {{"weights.npy", RawNpyOf("|O", "(2, 1)", "pickle")}, {"header.npy", RawNpyOf("|S2", "()", "{}")}});
+  WriteRawZip(path, {{"header.npy", header_npy}});
+  EXPECT_EQ(Summary(ReadModelFile(path).status()), kBadModel);
+  WriteRawZip(path, {{"weights.npy", RawNpyOf("<f4", "(4611686018427387905, 4)", BytesOf<float>({1, 2, 3, 4}))},
+                     {"header.npy", header_npy}});
+  EXPECT_EQ(Summary(ReadModelFile(path).status()), kBadModel);
+  WriteRawZip(path, {{"weights.npy", RawNpyOf("|O", "(2, 1)", "pickle")}, {"header.npy", header_npy}});
   const absl::Status status = ReadModelFile(path).status();
   EXPECT_EQ(Summary(status), kBadModel);
   EXPECT_THAT(std::string(status.message()), HasSubstr("never unpickled"));
 }
 
+TEST(ModelFileTest, RefusesMoreArraysThanAModelCanHave) {
+  std::map<std::string, NpyArray> more;
+  for (int i = 0; i < 7; ++i) {
+    more[absl::StrCat("array", i)] = VectorArray<float>({1});
+  }
+  EXPECT_EQ(ReadWith(LinearArrays(), more), kBadModel);
+}
+
 TEST(ModelFileTest, NeverCrashesWhicheverByteChangesOrWhereverItIsCutOff) {
   const std::string path = TestPath("damaged.npz");
-  ASSERT_TRUE(WriteModelFile(path, Sample()).ok());
+  ASSERT_TRUE(WriteModelFile(path, Hidden()).ok());
   const std::string whole = ReadBytes(path);
   for (size_t at = 0; at < whole.size(); ++at) {
     WriteBytes(path, whole.substr(0, at));
@@ -171,7 +366,7 @@ TEST(ModelFileTest, NeverCrashesWhicheverByteChangesOrWhereverItIsCutOff) {
     bytes[at] = static_cast<char>(~bytes[at]);
     WriteBytes(path, bytes);
     const auto model = ReadModelFile(path);
-    ASSERT_TRUE(model.ok() ? model->weights == Sample().weights : Summary(model.status()) == kBadModel) << at;
+    ASSERT_TRUE(model.ok() ? model->weights == Hidden().weights : Summary(model.status()) == kBadModel) << at;
   }
 }
 

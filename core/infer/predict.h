@@ -1,5 +1,8 @@
 // Prediction on the caller's own graph. It reads the released model and that graph only, so it is post-processing and
 // costs nothing, as long as the graph holds no training node.
+//
+// Time, with N nodes, E edges, F feature entries, c classes, w the width of the first layer: F w for the logits, then
+// P E c for `power`, 30 (2 E c + N c^2) for `mean-field`. Memory: a few matrices of N x c floats.
 #ifndef DPAR_CORE_INFER_PREDICT_H_
 #define DPAR_CORE_INFER_PREDICT_H_
 
@@ -15,13 +18,27 @@ namespace dpar {
 
 enum class Propagation {
   kNone,   // each node from its own features
-  kPower,  // Q_0 = H, Q_p = (1 - alpha) D^-1 A Q_{p-1} + alpha H; isolated nodes keep H
+  kPower,  // Q_0 = H, Q_p = (1 - alpha) S Q_{p-1} + alpha H; nodes without neighbours keep H
+  // Learns which classes link to which on the graph itself. With logits H, the noise nu in them (Model.logit_noise) and
+  // A the adjacency without self loops: U = 2 H / sqrt(1 + pi nu^2 / 8), q = softmax(U), and 30 times
+  //   J = q^T A q + its transpose + 2e-3 sum(A) / c^2,   p = row sums of J,   psi_ab = J_ab sum(p) / (p_a p_b),
+  //   q' = softmax(U + A log(q psi^T + 1e-9)),   q <- q' the first time, (q + q') / 2 after.
+  kMeanField,
+};
+
+// S of power iteration: the adjacency A (with I added for self loops) and its degrees D.
+enum class Normalisation {
+  kRow,        // D^-1 A
+  kSymmetric,  // D^-1/2 A D^-1/2
 };
 
 struct PredictOptions {
-  Propagation propagation = Propagation::kPower;
+  Propagation propagation = Propagation::kMeanField;
+  // Power iteration only.
   double alpha = 0.25;
-  int64_t iterations = 2;
+  int64_t iterations = 2;  // P
+  Normalisation normalisation = Normalisation::kRow;
+  bool self_loops = false;
 };
 
 struct Prediction {
@@ -29,9 +46,9 @@ struct Prediction {
   float probability = 0;  // of that label
 };
 
-// One prediction for each node. INVALID_ARGUMENT when the feature widths differ or an option is out of range
-// (alpha in (0, 1], iterations 0..1000).
-absl::StatusOr<std::vector<Prediction>> Predict(const LinearModel& model, const GraphView& graph,
+// One prediction for each node; it does not depend on the number of threads. INVALID_ARGUMENT when the feature widths
+// differ or an option is out of range (alpha in (0, 1], iterations 0..1000).
+absl::StatusOr<std::vector<Prediction>> Predict(const Model& model, const GraphView& graph,
                                                 const PredictOptions& options);
 
 // Share of labelled nodes predicted right. INVALID_ARGUMENT when none is labelled.

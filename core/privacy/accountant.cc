@@ -15,8 +15,9 @@ namespace {
 constexpr double kRoundUp = 1 + 16 * std::numeric_limits<double>::epsilon();
 // Enough to see which direction is the larger, in most cases.
 constexpr PldPrecision kRough = {1e-3};
-// Losses that are known in closed form are cheap to cut finely: this much of the fraction asked for.
-constexpr double kClosedFormShare = 1.0 / 80;
+// Losses of bounded support are cheap to cut finely: this much of the fraction asked for. Beside a Gaussian, whose
+// window is wide, the same would take most of a second.
+constexpr double kBoundedLossShare = 1.0 / 80;
 
 // One sample of the nodes and nothing beside it.
 const SampledEvent* AsSample(const FlatEvent& event) {
@@ -41,7 +42,8 @@ bool NeedsRenyi(const FlatEvent& event) {
 bool IsSymmetric(const FlatEvent& event) { return event.mixtures.empty() && event.sampled.empty(); }
 
 PldPrecision PrecisionFor(const FlatEvent& event, const PldPrecision& precision) {
-  return IsSymmetric(event) ? PldPrecision{precision.fraction * kClosedFormShare} : precision;
+  const bool bounded = IsSymmetric(event) && event.gaussian_mu == 0;
+  return bounded ? PldPrecision{precision.fraction * kBoundedLossShare} : precision;
 }
 
 // ln(1 + q (e^eps - 1)).

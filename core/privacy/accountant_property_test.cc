@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/privacy/accountant.h"
+#include "core/privacy/budget.h"
 #include "core/privacy/event.h"
 #include "core/privacy/flat_event.h"
 #include "core/privacy/gaussian.h"
@@ -165,6 +166,29 @@ TEST(EventEpsilonTest, SplittingTheStepsDoesNotMatterToTheBit) {
       EXPECT_EQ(EventEpsilon(split, training.delta).value(), training.Epsilon()) << training.Name();
     }
   }
+}
+
+TEST(EventEpsilonTest, NamingTheStagesDoesNotMatterToTheBit) {
+  FixedRandom random(31);
+  for (int i = 0; i < kFewDraws; ++i) {
+    const std::vector<v1::PrivacyEvent> parts = RandomParts(random);
+    std::vector<v1::PrivacyEvent> stages;
+    stages.reserve(parts.size());
+    for (const v1::PrivacyEvent& part : parts) {
+      stages.push_back(MakeStageEvent(absl::StrCat("stage-", stages.size()), part).value());
+    }
+    const v1::PrivacyEvent plain = MakeCompositionEvent(parts).value();
+    const v1::PrivacyEvent staged = MakeStageEvent("all", MakeCompositionEvent(stages).value()).value();
+    EXPECT_EQ(EventEpsilon(staged, 1e-5).value(), EventEpsilon(plain, 1e-5).value());
+    EXPECT_EQ(EventUnits(staged, 8).value(), EventUnits(plain, 8).value());
+    EXPECT_EQ(EventUnits(MakeNodeSamplingEvent(0.5, staged).value(), 8).value(),
+              EventUnits(MakeNodeSamplingEvent(0.5, plain).value(), 8).value());
+  }
+  const v1::PrivacyEvent gaussian = MakeGaussianEvent(1, 3, 5).value();
+  const v1::PrivacyEvent staged = MakeStageEvent("dp-sgd", gaussian).value();
+  EXPECT_EQ(EventEpsilon(MakeNodeSamplingEvent(0.5, staged).value(), 1e-5).value(),
+            EventEpsilon(MakeNodeSamplingEvent(0.5, gaussian).value(), 1e-5).value());
+  EXPECT_EQ(EventDelta(staged, 1).value(), EventDelta(gaussian, 1).value());
 }
 
 TEST(EventEpsilonTest, AMixtureOfMechanismsCostsAtLeastEachPartAndAtMostTheirSum) {

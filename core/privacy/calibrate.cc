@@ -196,6 +196,9 @@ v1::PrivacyEvent ScaleNoise(const v1::PrivacyEvent& event, double x) {
     case v1::PrivacyEvent::kNodeSampling:
       *scaled.mutable_node_sampling()->mutable_event() = ScaleNoise(event.node_sampling().event(), x);
       break;
+    case v1::PrivacyEvent::kStage:
+      *scaled.mutable_stage()->mutable_event() = ScaleNoise(event.stage().event(), x);
+      break;
     case v1::PrivacyEvent::EVENT_NOT_SET:
       break;
   }

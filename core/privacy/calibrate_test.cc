@@ -80,6 +80,8 @@ TEST(ScaleNoiseTest, ReachesEveryPartOfATree) {
             MakeRepetitionEvent(9, quiet).value().SerializeAsString());
   EXPECT_EQ(ScaleNoise(MakeNodeSamplingEvent(0.25, laplace).value(), 2).SerializeAsString(),
             MakeNodeSamplingEvent(0.25, quiet).value().SerializeAsString());
+  EXPECT_EQ(ScaleNoise(MakeStageEvent("dp-sgd", laplace).value(), 2).SerializeAsString(),
+            MakeStageEvent("dp-sgd", quiet).value().SerializeAsString());
   const v1::PrivacyEvent inner = MakeCompositionEvent({laplace, gaussian}).value();
   const v1::PrivacyEvent scaled = MakeCompositionEvent({quiet, loud}).value();
   EXPECT_EQ(ScaleNoise(MakeCompositionEvent({inner, gaussian}).value(), 2).SerializeAsString(),

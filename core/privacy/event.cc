@@ -1,11 +1,14 @@
 #include "core/privacy/event.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
+#include "core/message_json.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 
@@ -13,12 +16,12 @@ namespace dpar {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using google::protobuf::FieldDescriptor;
-using google::protobuf::Message;
-using google::protobuf::Reflection;
 
 constexpr absl::string_view kKinds =
-    "gaussian, laplace, poisson_gaussian, row_mixture, bounded_range, composition, repetition, node_sampling";
+    "gaussian, laplace, poisson_gaussian, row_mixture, bounded_range, composition, repetition, node_sampling, stage";
+constexpr size_t kMaxStageNameLength = 32;
+// A tree that can be valid can be read: every event in it is a message in a message.
+static_assert(kMaxMessageDepth == 2 * kMaxEventDepth && kMaxListedMessages == kMaxEventNodes);
 
 absl::Status ValidateRate(const std::string& path, double rate) {
   return ValidateRange(absl::StrCat(path, "sampling_rate"), rate, 0.0, 1.0);
@@ -63,6 +66,16 @@ absl::Status ValidateRowMixture(const std::string& path, const v1::RowMixtureEve
                        kMaxNoiseMultiplier);
 }
 
+absl::Status ValidateStageName(const std::string& path, absl::string_view name) {
+  const bool known = std::all_of(name.begin(), name.end(), [](unsigned char c) {
+    return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
+  });
+  if (known && !name.empty() && name.size() <= kMaxStageNameLength) {
+    return absl::OkStatus();
+  }
+  return InvalidField(path, absl::StrCat(path, " must be 1 to ", kMaxStageNameLength, " characters of a-z, 0-9 and -"));
+}
+
 // Walks a tree once, counting its nodes.
 class Validator {
  public:
@@ -96,6 +109,9 @@ class Validator {
         return Visit(event.repetition().event(), absl::StrCat(path, "repetition.event."), depth + 1);
       case v1::PrivacyEvent::kNodeSampling:
         return VisitSampling(event.node_sampling(), path, depth);
+      case v1::PrivacyEvent::kStage:
+        DPAR_RETURN_IF_ERROR(ValidateStageName(absl::StrCat(path, "stage.name"), event.stage().name()));
+        return Visit(event.stage().event(), absl::StrCat(path, "stage.event."), depth + 1);
       case v1::PrivacyEvent::EVENT_NOT_SET:
         break;
     }
@@ -121,97 +137,6 @@ class Validator {
 absl::StatusOr<v1::PrivacyEvent> Valid(v1::PrivacyEvent event) {
   DPAR_RETURN_IF_ERROR(ValidateEvent(event));
   return event;
-}
-
-Json MessageToJson(const Message& message);
-
-Json ValueToJson(const Message& message, const FieldDescriptor* field) {
-  const Reflection* reflection = message.GetReflection();
-  if (field->is_repeated()) {
-    Json list = Json::array();
-    for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
-      list.push_back(MessageToJson(reflection->GetRepeatedMessage(message, field, i)));
-    }
-    return list;
-  }
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      return reflection->GetDouble(message, field);
-    case FieldDescriptor::CPPTYPE_INT64:
-      return reflection->GetInt64(message, field);
-    default:
-      return MessageToJson(reflection->GetMessage(message, field));
-  }
-}
-
-// Every field of a mechanism, also one that is zero; of the choice of mechanism, the one that was made.
-Json MessageToJson(const Message& message) {
-  Json json = Json::object();
-  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
-    const FieldDescriptor* field = message.GetDescriptor()->field(i);
-    if (field->containing_oneof() == nullptr || message.GetReflection()->HasField(message, field)) {
-      json[field->name()] = ValueToJson(message, field);
-    }
-  }
-  return json;
-}
-
-absl::Status Mistyped(const std::string& path, absl::string_view expected) {
-  return InvalidField(path, absl::StrCat(path, " must be ", expected));
-}
-
-absl::Status MessageFromJson(const Json& json, const std::string& path, int depth, Message& message);
-
-absl::Status ValueFromJson(const Json& json, const std::string& path, int depth, const FieldDescriptor* field,
-                           Message& message) {
-  const Reflection* reflection = message.GetReflection();
-  if (field->is_repeated()) {
-    if (!json.is_array() || json.size() > kMaxEventNodes) {
-      return Mistyped(path, absl::StrCat("a list of at most ", kMaxEventNodes, " events"));
-    }
-    for (size_t i = 0; i < json.size(); ++i) {
-      DPAR_RETURN_IF_ERROR(MessageFromJson(json[i], absl::StrCat(path, "[", i, "]"), depth + 1,
-                                           *reflection->AddMessage(&message, field)));
-    }
-    return absl::OkStatus();
-  }
-  switch (field->cpp_type()) {
-    case FieldDescriptor::CPPTYPE_DOUBLE:
-      if (!json.is_number()) {
-        return Mistyped(path, "a number");
-      }
-      reflection->SetDouble(&message, field, json.get<double>());
-      return absl::OkStatus();
-    case FieldDescriptor::CPPTYPE_INT64:
-      if (!json.is_number_integer() || (json.is_number_unsigned() && json.get<uint64_t>() > INT64_MAX)) {
-        return Mistyped(path, "an integer");
-      }
-      reflection->SetInt64(&message, field, json.get<int64_t>());
-      return absl::OkStatus();
-    default:
-      return MessageFromJson(json, path, depth + 1, *reflection->MutableMessage(&message, field));
-  }
-}
-
-absl::Status MessageFromJson(const Json& json, const std::string& path, int depth, Message& message) {
-  if (!json.is_object() || depth > 2 * kMaxEventDepth) {
-    return Mistyped(path, absl::StrCat("an object, at most ", kMaxEventDepth, " events deep"));
-  }
-  const bool choice = message.GetDescriptor()->oneof_decl_count() > 0;
-  const auto expected = static_cast<size_t>(choice ? 1 : message.GetDescriptor()->field_count());
-  if (json.size() != expected) {
-    return Mistyped(path, choice ? absl::StrCat("an object with one of ", kKinds)
-                                 : absl::StrCat("an object with exactly its ", expected, " fields"));
-  }
-  for (const auto& [key, value] : json.items()) {
-    const std::string key_path = absl::StrCat(path, ".", key);
-    const FieldDescriptor* field = message.GetDescriptor()->FindFieldByName(key);
-    if (field == nullptr) {
-      return InvalidField(key_path, absl::StrCat(key_path, " is not known"));
-    }
-    DPAR_RETURN_IF_ERROR(ValueFromJson(value, key_path, depth, field, message));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -279,13 +204,20 @@ absl::StatusOr<v1::PrivacyEvent> MakeNodeSamplingEvent(double sampling_rate, con
   return Valid(std::move(sampling));
 }
 
+absl::StatusOr<v1::PrivacyEvent> MakeStageEvent(absl::string_view name, const v1::PrivacyEvent& event) {
+  v1::PrivacyEvent stage;
+  stage.mutable_stage()->set_name(std::string(name));
+  *stage.mutable_stage()->mutable_event() = event;
+  return Valid(std::move(stage));
+}
+
 absl::Status ValidateEvent(const v1::PrivacyEvent& event) { return Validator().Visit(event, "event.", 1); }
 
 Json EventToJson(const v1::PrivacyEvent& event) { return MessageToJson(event); }
 
 absl::StatusOr<v1::PrivacyEvent> EventFromJson(const Json& json) {
   v1::PrivacyEvent event;
-  DPAR_RETURN_IF_ERROR(MessageFromJson(json, "event", 1, event));
+  DPAR_RETURN_IF_ERROR(MessageFromJson(json, "event", event));
   return Valid(std::move(event));
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "dpar/v1/privacy.pb.h"
 
 namespace dpar {
@@ -44,6 +45,8 @@ absl::StatusOr<v1::PrivacyEvent> MakeBoundedRangeEvent(double range);
 absl::StatusOr<v1::PrivacyEvent> MakeCompositionEvent(const std::vector<v1::PrivacyEvent>& events);
 absl::StatusOr<v1::PrivacyEvent> MakeRepetitionEvent(int64_t count, const v1::PrivacyEvent& event);
 absl::StatusOr<v1::PrivacyEvent> MakeNodeSamplingEvent(double sampling_rate, const v1::PrivacyEvent& event);
+// `name` is 1 to 32 characters of [a-z0-9-].
+absl::StatusOr<v1::PrivacyEvent> MakeStageEvent(absl::string_view name, const v1::PrivacyEvent& event);
 
 // Whether the event could have been made by the functions above, and its tree is within the limits.
 absl::Status ValidateEvent(const v1::PrivacyEvent& event);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "core/error.h"
 #include "core/privacy/flat_event.h"
 #include "core/privacy/testing/expectations.h"
@@ -59,6 +60,15 @@ int64_t RandomCount(RandomSource& random, int64_t largest) {
   return 1 + static_cast<int64_t>(UniformBelow(random, static_cast<uint64_t>(largest)));
 }
 
+std::string RandomName(RandomSource& random) {
+  constexpr absl::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  std::string name(1 + UniformBelow(random, 32), '-');
+  for (char& c : name) {
+    c = kCharacters[UniformBelow(random, kCharacters.size())];
+  }
+  return name;
+}
+
 v1::PrivacyEvent RandomMechanism(RandomSource& random) {
   const double sensitivity = LogUniform(random, 1e-6, 1e6);
   const double noise = sensitivity * LogUniform(random, 0.011, 9e8);
@@ -80,7 +90,7 @@ v1::PrivacyEvent RandomTree(RandomSource& random, int depth) {
   if (depth == 1) {
     return RandomMechanism(random);
   }
-  switch (UniformBelow(random, 4)) {
+  switch (UniformBelow(random, 5)) {
     case 0:
       return RandomMechanism(random);
     case 1: {
@@ -92,6 +102,8 @@ v1::PrivacyEvent RandomTree(RandomSource& random, int depth) {
     }
     case 2:
       return MakeRepetitionEvent(RandomCount(random, kMaxEventCount), RandomTree(random, depth - 1)).value();
+    case 3:
+      return MakeStageEvent(RandomName(random), RandomTree(random, depth - 1)).value();
     default: {
       // What is below holds no further sample of a sample.
       const v1::PrivacyEvent inner = MakeRepetitionEvent(2, RandomMechanism(random)).value();
@@ -127,6 +139,9 @@ TEST(MakeEventTest, KeepsEveryParameter) {
   const v1::PrivacyEvent sampling = MakeNodeSamplingEvent(0.5, laplace).value();
   EXPECT_EQ(sampling.node_sampling().sampling_rate(), 0.5);
   EXPECT_TRUE(sampling.node_sampling().event().has_laplace());
+  const v1::PrivacyEvent stage = MakeStageEvent("dp-sgd", laplace).value();
+  EXPECT_EQ(stage.stage().name(), "dp-sgd");
+  EXPECT_TRUE(stage.stage().event().has_laplace());
 }
 
 TEST(MakeEventTest, AcceptsTheEndsOfEveryRange) {
@@ -191,6 +206,20 @@ TEST(MakeEventTest, RefusesCountsAndRowsOutOfRange) {
   }
 }
 
+TEST(MakeEventTest, RefusesNamesOfStagesThatAreNotShortAndPlain) {
+  EXPECT_TRUE(MakeStageEvent("a", Gaussian()).ok());
+  EXPECT_TRUE(MakeStageEvent("-0-9-az", Gaussian()).ok());
+  EXPECT_TRUE(MakeStageEvent(std::string(32, 'z'), Gaussian()).ok());
+  for (const std::string& name : {std::string(), std::string(33, 'z'), std::string("DP-SGD"), std::string("dp_sgd"),
+                                  std::string("dp sgd"), std::string("a\0", 2), std::string("\xc3\xa9")}) {
+    SCOPED_TRACE(name);
+    ExpectInvalidField(MakeStageEvent(name, Gaussian()).status(), "event.stage.name");
+  }
+  v1::PrivacyEvent nameless;
+  *nameless.mutable_stage()->mutable_event() = Gaussian();
+  ExpectInvalidField(MakeCompositionEvent({Gaussian(), nameless}).status(), "event.composition.events[1].stage.name");
+}
+
 TEST(MakeEventTest, RefusesNoiseTooFarFromTheSensitivity) {
   for (const double noise : {0.0099, 1.0001e9}) {
     ExpectInvalidField(MakePoissonGaussianEvent(0.5, 1, noise).status(), "event.poisson_gaussian.noise_stddev");
@@ -219,6 +248,8 @@ TEST(MakeEventTest, SaysWhatIsAllowed) {
   EXPECT_EQ(rows, "event.row_mixture.rows must be from 1 to 10000, got 10001");
   const std::string noise(MakeRowMixtureEvent(1, 0.5, 4, 0.02).status().message());
   EXPECT_EQ(noise, "event.row_mixture.noise_stddev must be from 0.01 to 1e+09 times the sensitivity, got 0.005 times");
+  const std::string name(MakeStageEvent("", Gaussian()).status().message());
+  EXPECT_EQ(name, "event.stage.name must be 1 to 32 characters of a-z, 0-9 and -");
 }
 
 TEST(ValidateEventTest, RefusesAnEventThatHoldsNothing) {
@@ -226,6 +257,7 @@ TEST(ValidateEventTest, RefusesAnEventThatHoldsNothing) {
   ExpectInvalidField(ValidateEvent(empty), "event");
   ExpectInvalidField(MakeRepetitionEvent(1, empty).status(), "event");
   ExpectInvalidField(MakeNodeSamplingEvent(0.5, empty).status(), "event");
+  ExpectInvalidField(MakeStageEvent("a", empty).status(), "event");
   ExpectInvalidField(MakeCompositionEvent({Gaussian(), empty}).status(), "event");
 }
 
@@ -239,6 +271,7 @@ TEST(ValidateEventTest, SaysWhereInTheTreeTheFaultIs) {
                      "event.composition.events[1].repetition.event.gaussian.count");
   ExpectInvalidField(MakeNodeSamplingEvent(0.5, repetition).status(),
                      "event.node_sampling.event.repetition.event.gaussian.count");
+  ExpectInvalidField(MakeStageEvent("a", bad).status(), "event.stage.event.gaussian.count");
 }
 
 TEST(ValidateEventTest, ATreeIsAtMostSixteenDeep) {
@@ -246,11 +279,17 @@ TEST(ValidateEventTest, ATreeIsAtMostSixteenDeep) {
   ExpectInvalidField(ValidateEvent(Nested(17)), "event");
   ExpectInvalidField(ValidateEvent(Nested(60)), "event");
   ExpectInvalidField(MakeNodeSamplingEvent(0.5, Nested(16)).status(), "event");
+  EXPECT_TRUE(MakeStageEvent("a", Nested(15)).ok());
+  ExpectInvalidField(MakeStageEvent("a", Nested(16)).status(), "event");
 }
 
 TEST(ValidateEventTest, ATreeHoldsAtMost4096Events) {
   EXPECT_TRUE(MakeCompositionEvent(std::vector<v1::PrivacyEvent>(4095, Gaussian())).ok());
   ExpectInvalidField(MakeCompositionEvent(std::vector<v1::PrivacyEvent>(4096, Gaussian())).status(), "event");
+  // A stage is an event too.
+  const v1::PrivacyEvent stage = MakeStageEvent("a", Gaussian()).value();
+  EXPECT_TRUE(MakeCompositionEvent(std::vector<v1::PrivacyEvent>(2047, stage)).ok());
+  ExpectInvalidField(MakeCompositionEvent(std::vector<v1::PrivacyEvent>(2048, stage)).status(), "event");
   // Also when no single list is long.
   const v1::PrivacyEvent part = MakeCompositionEvent(std::vector<v1::PrivacyEvent>(1000, Gaussian())).value();
   ExpectInvalidField(MakeCompositionEvent(std::vector<v1::PrivacyEvent>(5, part)).status(), "event");
@@ -293,6 +332,19 @@ TEST(FlattenTest, MergesGaussiansAndCountsEqualMechanisms) {
   EXPECT_EQ(flat.sampled.front().inner.selections.at(0.5), 1);
 }
 
+TEST(FlattenTest, SeesThroughStages) {
+  const v1::PrivacyEvent step = MakeRowMixtureEvent(2, 0.25, 3, 6).value();
+  const v1::PrivacyEvent steps = MakeRepetitionEvent(10, MakeStageEvent("step", step).value()).value();
+  const v1::PrivacyEvent sampled =
+      MakeNodeSamplingEvent(0.5, MakeStageEvent("inner", MakeBoundedRangeEvent(0.5).value()).value()).value();
+  const FlatEvent flat =
+      Flatten(MakeStageEvent("all", MakeCompositionEvent({steps, sampled, Gaussian()}).value()).value()).value();
+  EXPECT_EQ(flat.mixtures.at(RowMixture{2, 0.25, 2}), 10);
+  EXPECT_EQ(flat.gaussian_mu, Flatten(Gaussian()).value().gaussian_mu);
+  ASSERT_EQ(flat.sampled.size(), 1U);
+  EXPECT_EQ(flat.sampled.front().inner.selections.at(0.5), 1);
+}
+
 TEST(FlattenTest, MuIsTheRootOfCountTimesSensitivityOverNoiseRoundedUp) {
   const double mu = Flatten(MakeGaussianEvent(0.3, 6, 100).value()).value().gaussian_mu;
   EXPECT_GE(mu, 0.5);
@@ -321,6 +373,8 @@ TEST(EventJsonTest, HasTheNamesOfTheProtocolBuffer) {
   EXPECT_EQ(EventToJson(sampled).dump(),
             R"({"node_sampling":{"sampling_rate":0.25,"event":{"repetition":{"count":3,"event":)"
             R"({"bounded_range":{"range":0.5}}}}}})");
+  EXPECT_EQ(EventToJson(MakeStageEvent("dp-appr", selection).value()).dump(),
+            R"({"stage":{"name":"dp-appr","event":{"bounded_range":{"range":0.5}}}})");
 }
 
 TEST(EventJsonTest, RandomTreesComeBackAsTheSameBits) {
@@ -397,6 +451,13 @@ TEST(EventFromJsonTest, RefusesWhatIsNotExactlyAnEvent) {
       {R"({"gaussian":{"sensitivity":1,"noise_stddev":1,"count":18446744073709551616}})", "event.gaussian.count"},
       {R"({"row_mixture":{"rows":1.5,"sampling_rate":0.5,"sensitivity":1,"noise_stddev":1}})",
        "event.row_mixture.rows"},
+      // Stages.
+      {R"({"stage":{"event":{"bounded_range":{"range":1}}}})", "event.stage"},
+      {R"({"stage":{"name":7,"event":{"bounded_range":{"range":1}}}})", "event.stage.name"},
+      {R"({"stage":{"name":null,"event":{"bounded_range":{"range":1}}}})", "event.stage.name"},
+      {R"({"stage":{"name":"","event":{"bounded_range":{"range":1}}}})", "event.stage.name"},
+      {R"({"stage":{"name":"A","event":{"bounded_range":{"range":1}}}})", "event.stage.name"},
+      {R"({"stage":{"name":"a","event":{"bounded_range":{"range":0}}}})", "event.stage.event.bounded_range.range"},
       // Lists and nulls where objects belong, and the other way round.
       {R"({"gaussian":null})", "event.gaussian"},
       {R"({"gaussian":[1,1,1]})", "event.gaussian"},

@@ -56,6 +56,8 @@ class Flattener {
         return Add(event.repetition().event(), count * event.repetition().count());
       case v1::PrivacyEvent::kNodeSampling:
         return AddSampled(event.node_sampling(), count);
+      case v1::PrivacyEvent::kStage:
+        return Add(event.stage().event(), count);
       case v1::PrivacyEvent::EVENT_NOT_SET:
         break;
     }

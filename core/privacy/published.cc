@@ -15,9 +15,11 @@ namespace dpar {
 namespace {
 
 absl::Status ValidatePipeline(const DparPipeline& pipeline) {
-  DPAR_RETURN_IF_ERROR(ValidateRange("seeds", pipeline.seeds, 1, kMaxSeeds));
-  DPAR_RETURN_IF_ERROR(ValidateRange("top_k", pipeline.top_k, 1, kMaxTopK));
-  DPAR_RETURN_IF_ERROR(ValidateRange("appr_noise", pipeline.appr_noise, kMinNoiseMultiplier, kMaxNoiseMultiplier));
+  if (pipeline.method != ApprMethod::kNone) {
+    DPAR_RETURN_IF_ERROR(ValidateRange("seeds", pipeline.seeds, 1, kMaxSeeds));
+    DPAR_RETURN_IF_ERROR(ValidateRange("top_k", pipeline.top_k, 1, kMaxTopK));
+    DPAR_RETURN_IF_ERROR(ValidateRange("appr_noise", pipeline.appr_noise, kMinNoiseMultiplier, kMaxNoiseMultiplier));
+  }
   if (pipeline.method == ApprMethod::kEm1) {
     DPAR_RETURN_IF_ERROR(ValidateRange("value_noise", pipeline.value_noise, kMinNoiseMultiplier, kMaxNoiseMultiplier));
   }
@@ -64,13 +66,16 @@ absl::StatusOr<PublishedCost> PublishedEpsilon(const DparPipeline& pipeline, dou
   DPAR_RETURN_IF_ERROR(ValidatePipeline(pipeline));
   DPAR_RETURN_IF_ERROR(ValidateProbability("delta", delta));
   PublishedCost cost;
-  cost.appr_delta = delta / (2 * pipeline.node_sampling_rate);
-  cost.sgd_delta = cost.appr_delta;
-  if (!(cost.appr_delta < 1)) {
+  const bool has_appr = pipeline.method != ApprMethod::kNone;
+  cost.sgd_delta = delta / ((has_appr ? 2 : 1) * pipeline.node_sampling_rate);
+  if (!(cost.sgd_delta < 1)) {
     return InvalidField("delta", "delta must be below twice the node_sampling_rate for the published theorems");
   }
-  const auto seeds = static_cast<double>(pipeline.seeds);
-  cost.appr_epsilon = ComposeRows(RowEpsilon(pipeline, cost.appr_delta / (2 * seeds)), seeds, cost.appr_delta);
+  if (has_appr) {
+    const auto seeds = static_cast<double>(pipeline.seeds);
+    cost.appr_delta = cost.sgd_delta;
+    cost.appr_epsilon = ComposeRows(RowEpsilon(pipeline, cost.appr_delta / (2 * seeds)), seeds, cost.appr_delta);
+  }
   DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent step,
                         MakePoissonGaussianEvent(pipeline.sampling_rate, 1, pipeline.noise_multiplier));
   DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent steps, MakeRepetitionEvent(pipeline.steps, step));
@@ -87,7 +92,7 @@ absl::StatusOr<v1::PrivacyEvent> SoundEvent(const DparPipeline& pipeline) {
   if (pipeline.method == ApprMethod::kGm) {
     const double sensitivity = std::sqrt(2 * static_cast<double>(pipeline.seeds)) * (1 + 1e-15);
     DPAR_ASSIGN_OR_RETURN(parts.emplace_back(), MakeGaussianEvent(sensitivity, pipeline.appr_noise, 1));
-  } else {
+  } else if (pipeline.method != ApprMethod::kNone) {
     DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent selection, MakeBoundedRangeEvent(2 / pipeline.appr_noise));
     DPAR_ASSIGN_OR_RETURN(parts.emplace_back(), MakeRepetitionEvent(entries, selection));
   }

@@ -17,7 +17,12 @@ namespace dpar {
 inline constexpr int64_t kMaxSeeds = 1'000'000;
 inline constexpr int64_t kMaxTopK = 1000;
 
-enum class ApprMethod { kEm0, kEm1, kGm };
+enum class ApprMethod {
+  kEm0,
+  kEm1,
+  kGm,
+  kNone,  // no first stage: DP-SGD on the nodes' own features has all of delta
+};
 
 // The two stages: DP-APPR releases top_k entries for each of `seeds` nodes, DP-SGD trains on them.
 struct DparPipeline {

@@ -1,55 +1,118 @@
-#include <fcntl.h>
-#include <torch/script.h>
-#include <unistd.h>
+#include "core/train/torch_script.h"
 
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <torch/script.h>
+
+#include <algorithm>
 #include <exception>
+#include <fstream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "core/error.h"
-#include "core/train/train.h"
+#include "core/graph/temporary_file.h"
+#include "core/infer/input_rows.h"
+#include "core/status_macros.h"
 
 namespace dpar {
 namespace {
 
-absl::Status WriteError(const std::string& path, absl::string_view why) {
-  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
-                   absl::StrCat("cannot write ", path, ": ", why));
+// TorchScript, made of operations that every version since 1.8 has. It computes in double, as core/infer does: a row
+// that is close to the center leaves few digits of a float.
+constexpr absl::string_view kStart = R"(
+def forward(self, x):
+  phi = torch.nan_to_num(x.float(), 0.0, 0.0, 0.0)
+)";
+constexpr absl::string_view kSquareRoot = R"(
+  phi = torch.sqrt(torch.relu(phi))
+)";
+constexpr absl::string_view kDouble = R"(
+  z = phi.double()
+)";
+// No square of a float other than 0 is below the bound, so it only keeps 0 / 0 away.
+constexpr absl::string_view kUnit = R"(
+  square = torch.sum(z * z, 1, keepdim=True)
+  z = z / torch.sqrt(torch.clamp(square, min=1e-300))
+)";
+constexpr absl::string_view kScale = R"(
+  z = z * self.row_scale
+)";
+// InputTransform::Scale adds the same to |u - m|^2.
+constexpr absl::string_view kCentered = R"(
+  center = self.center.double()
+  entries = torch.sum((x != 0).double(), 1, keepdim=True)
+  parts = (square > 0).double() + torch.sum(center * center)
+  z = z - center
+  distance_square = torch.sum(z * z, 1, keepdim=True) + 4.0 * 2.0 ** -52 * (entries + center.size(0) + 16.0) * parts
+  z = z / torch.sqrt(torch.clamp(distance_square, min=1e-300))
+)";
+constexpr absl::string_view kFirstLayer = R"(
+  weights = self.weights.double()
+  logits = torch.matmul(z, weights[:-1]) + self.bias_input * weights[-1]
+)";
+constexpr absl::string_view kHiddenLayer = R"(
+  logits = torch.matmul(torch.relu(logits), self.output_weights.double())
+)";
+constexpr absl::string_view kEnd = R"(
+  return logits.float()
+)";
+
+std::string Forward(const Model& model) {
+  const bool is_unit = model.transform != v1::RAW;
+  return absl::StrCat(kStart, model.transform == v1::SQRT_UNIT ? kSquareRoot : "", kDouble, is_unit ? kUnit : "",
+                      model.center.empty() ? "" : kCentered, is_unit ? kScale : "", kFirstLayer,
+                      model.hidden_size > 0 ? kHiddenLayer : "", kEnd);
 }
 
-// Syncs a finished temporary file and gives it its name.
-absl::Status Publish(const std::string& temporary, const std::string& path) {
-  const int descriptor = open(temporary.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) {
-    return WriteError(temporary, std::strerror(errno));
+at::Tensor ToTensor(const std::vector<float>& entries, at::IntArrayRef shape) {
+  at::Tensor tensor = at::empty(shape, at::kFloat);
+  std::copy(entries.begin(), entries.end(), tensor.data_ptr<float>());
+  return tensor;
+}
+
+torch::jit::Module MakeModule(const Model& model) {
+  torch::jit::Module module("Model");
+  module.register_parameter("weights", ToTensor(model.weights, {model.feature_count + 1, model.width()}),
+                            /*is_buffer=*/false);
+  if (model.hidden_size > 0) {
+    module.register_parameter("output_weights", ToTensor(model.output_weights, {model.hidden_size, model.class_count}),
+                              /*is_buffer=*/false);
   }
-  const int synced = fsync(descriptor);
-  close(descriptor);
-  if (synced != 0 || rename(temporary.c_str(), path.c_str()) != 0) {
-    return WriteError(path, std::strerror(errno));
+  if (!model.center.empty()) {
+    module.register_buffer("center", ToTensor(model.center, {model.feature_count}));
   }
-  return absl::OkStatus();
+  module.register_attribute("row_scale", c10::FloatType::get(), kRowScale);
+  module.register_attribute("bias_input", c10::FloatType::get(), kBiasInput);
+  module.define(Forward(model));
+  return module;
+}
+
+absl::Status Unavailable(absl::string_view message) {
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, message);
+}
+
+// Through a stream: given a path, LibTorch would write the path's name into the archive.
+absl::Status Save(const std::string& path, const Model& model) {
+  DPAR_ASSIGN_OR_RETURN(TemporaryFile temporary, TemporaryFile::Create(path));
+  try {
+    std::ofstream stream(temporary.name(), std::ios::binary);
+    MakeModule(model).save(stream, {{"metadata.json", ModelHeader(model)}});
+    stream.close();
+    if (!stream.good()) {
+      return WriteError(path, "the file could not be written to its end");
+    }
+  } catch (const std::exception&) {
+    return WriteError(path, "LibTorch could not save the model");
+  }
+  return temporary.MoveTo(path);
 }
 
 }  // namespace
 
-absl::Status WriteTorchScript(const std::string& path, const LinearModel& model) {
-  const std::string temporary = path + ".part";
-  try {
-    torch::jit::Module module("LinearModel");
-    const at::Tensor weights = at::from_blob(const_cast<float*>(model.weights.data()),
-                                             {model.feature_count + 1, model.class_count}, at::kFloat)
-                                   .clone();
-    module.register_parameter("weight", weights, /*is_buffer=*/false);
-    module.define("def forward(self, x):\n  return torch.matmul(x, self.weight)\n");
-    module.save(temporary, {{"metadata.json", model.metadata}});
-  } catch (const std::exception&) {
-    std::remove(temporary.c_str());
-    return WriteError(temporary, "LibTorch could not save the model");
-  }
-  return Publish(temporary, path);
+absl::Status WriteTorchScript(const std::string& path, const Model& model) {
+  DPAR_RETURN_IF_ERROR(ValidateModel(model));
+  const absl::Status saved = Save(path, model);
+  return saved.ok() ? saved : Unavailable(saved.message());
 }
 
 }  // namespace dpar

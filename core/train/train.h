@@ -4,10 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
 #include "core/infer/model.h"
@@ -16,20 +15,35 @@
 
 namespace dpar {
 
-// Called after every step with the number of steps done (a public counter). Returning false cancels training.
-using StepCallback = std::function<bool(int64_t steps_done)>;
+// Where training runs. The result depends on the device, as floating point does, but not on the number of threads.
+struct TrainOptions {
+  std::string device = "cpu";  // or "cuda:i"
+  int threads = 1;
+};
+
+enum class TrainingStage {
+  kStructure,   // DP-APPR: one stage without counters, because its speed follows the data
+  kTraining,    // steps
+  kEvaluating,  // the charged evaluation
+};
+
+// What training tells, all of it public, and asks.
+struct TrainingCallbacks {
+  // Whether to go on. Asked every few milliseconds of work, from several threads at once; false cancels.
+  std::function<bool()> keep_going;
+  // The stage begins (completed 0), or has completed so many of its units; total is 0 for stages without counters.
+  std::function<void(TrainingStage stage, int64_t completed, int64_t total)> on_progress;
+};
+
+struct TrainedModel {
+  Model model;
+  std::optional<v1::Evaluation> evaluation;
+};
 
 // Runs `plan` on the graph. Total: a non-finite row or gradient counts as 0, and the only errors are CANCELLED and a
-// plan that does not belong to a graph of these sizes (INVALID_ARGUMENT). `device` is "cpu" or "cuda:i".
-absl::StatusOr<LinearModel> Train(const v1::Plan& plan, const GraphView& graph, const std::string& device,
-                                  RandomSource& random, const StepCallback& on_step);
-
-// Devices on this machine, best first: "cuda:0", ..., "cpu".
-std::vector<std::string> AvailableDevices();
-
-// Writes the model as TorchScript, whose forward(x) takes rows of the transformed features with the bias input and
-// gives logits; the metadata is the extra file "metadata.json". Written atomically.
-absl::Status WriteTorchScript(const std::string& path, const LinearModel& model);
+// plan that does not belong to a graph of these sizes (INVALID_ARGUMENT).
+absl::StatusOr<TrainedModel> Train(const v1::Plan& plan, const GraphView& graph, const TrainOptions& options,
+                                   RandomSource& random, const TrainingCallbacks& callbacks);
 
 }  // namespace dpar
 

@@ -2,26 +2,33 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <torch/script.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <limits>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/graph/generate.h"
 #include "core/infer/predict.h"
-#include "core/random/lattice.h"
+#include "core/plan/method.h"
+#include "core/plan/plan.h"
+#include "core/plan/plan_event.h"
 #include "core/random/secure_random.h"
 #include "core/random/testing/fixed_random.h"
-#include "core/train/plan.h"
+#include "core/train/engine.h"
+#include "core/train/mean.h"
+#include "core/train/rows.h"
+#include "core/train/structure.h"
+#include "core/train/testing/random_rows.h"
 
 namespace dpar {
 namespace {
 
+using ::dpar::testing::AllRows;
 using ::dpar::testing::FixedRandom;
+using ::dpar::testing::WithNull;
 
 Graph SmallGraph(int64_t nodes = 40) {
   FixedRandom random(11);
@@ -34,107 +41,267 @@ Graph SmallGraph(int64_t nodes = 40) {
   return *GenerateGraph(options, random);
 }
 
-v1::Plan PlanFor(const Graph& graph, double epsilon, int64_t steps) {
+TrainingCallbacks Silent() {
+  return {[] { return true; }, [](TrainingStage, int64_t, int64_t) {}};
+}
+
+v1::TrainingSpec Spec(double epsilon, v1::Method method = v1::AUTO) {
   v1::TrainingSpec spec;
   spec.set_epsilon(epsilon);
   spec.set_delta(1e-5);
-  spec.mutable_options()->set_steps(steps);
-  return *MakePlan(spec, graph.sizes);
+  spec.set_method(method);
+  return spec;
 }
 
-bool Continue(int64_t /*steps_done*/) { return true; }
+v1::Plan MustPlan(const v1::TrainingSpec& spec, const Graph& graph) {
+  const auto plan = MakePlan(spec, graph.sizes);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return plan.value_or(v1::Plan());
+}
 
-// G with node v null: no features, no label, no edges; its slot stays.
-Graph WithNull(const Graph& graph, size_t v) {
-  Graph null = graph;
-  null.labels[v] = kUnlabelled;
-  const auto first = static_cast<std::ptrdiff_t>(graph.features.offsets[v]);
-  const auto last = static_cast<std::ptrdiff_t>(graph.features.offsets[v + 1]);
-  null.features.columns.erase(null.features.columns.begin() + first, null.features.columns.begin() + last);
-  null.features.values.erase(null.features.values.begin() + first, null.features.values.begin() + last);
-  for (size_t i = v + 1; i < null.features.offsets.size(); ++i) {
-    null.features.offsets[i] -= last - first;
+TrainedModel MustTrain(const v1::Plan& plan, const Graph& graph, RandomSource& random) {
+  auto trained = Train(plan, graph, {}, random, Silent());
+  EXPECT_TRUE(trained.ok()) << trained.status();
+  return trained.ok() ? *std::move(trained) : TrainedModel();
+}
+
+double Distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double square = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    square += (a[i] - b[i]) * (a[i] - b[i]);
   }
-  return null;
+  return std::sqrt(square);
 }
 
-// The clipped sum at W = 0 plus the noise of a fixed stream, read off one step of learning rate n without momentum.
-std::vector<double> NoisySum(const v1::Plan& one_step, const Graph& graph) {
-  FixedRandom random(12);
-  const absl::StatusOr<LinearModel> model = Train(one_step, graph, "cpu", random, Continue);
-  EXPECT_TRUE(model.ok()) << model.status();
-  std::vector<double> sum(model->weights.begin(), model->weights.end());
-  return sum;
-}
-
-TEST(Train, RemovingAnyOneNodeMovesTheSumByAtMostItsSensitivity) {
-  const Graph graph = SmallGraph();
-  v1::Plan plan = PlanFor(graph, 8, 1);
-  plan.set_momentum(0);
-  plan.set_learning_rate(static_cast<double>(graph.sizes.node_count));
-  const std::vector<double> whole = NoisySum(plan, graph);
-  double largest = 0;
-  for (size_t v = 0; v < graph.labels.size(); ++v) {
-    const std::vector<double> without = NoisySum(plan, WithNull(graph, v));
-    double square = 0;
-    for (size_t i = 0; i < whole.size(); ++i) {
-      square += (whole[i] - without[i]) * (whole[i] - without[i]);
+// What removing one node can change, with everything that was released before (DP-APPR rows, the mean, the weights)
+// held fixed, as composition has it.
+class SensitivityTest : public ::testing::TestWithParam<std::pair<v1::Method, int64_t>> {
+ protected:
+  SensitivityTest() {
+    v1::TrainingSpec spec = Spec(50, GetParam().first);
+    v1::TrainingOptions& options = *spec.mutable_options();
+    options.set_center(true);
+    // Small against all gradients, so that every one is clipped and every change shows in full.
+    options.set_gradient_clip(1e-4);
+    options.set_hidden_size(GetParam().second);
+    if (FindMethod(GetParam().first)->structure.has_value()) {
+      options.set_appr_nodes(30);
+      options.set_top_k(3);
+      options.set_max_occurrence(4);
     }
-    largest = std::max(largest, std::sqrt(square));
-    // The model is released in float, whose rounding is post-processing but shows here.
-    EXPECT_LE(std::sqrt(square), plan.event().gaussian().sensitivity() * (1 + 1e-5)) << "node " << v;
+    plan_ = MustPlan(spec, graph_);
+    center_.assign(30, 0.03F);
+    shape_ = {31, plan_.hidden_size(), 3};
+    weights_ = testing::RandomWeights(shape_, 1, random_);
+    if (plan_.has_structure()) {
+      const auto drawn = DrawStructure(plan_, graph_, 1, random_, [] { return true; });
+      EXPECT_TRUE(drawn.ok()) << drawn.status();
+      appr_ = *drawn;
+    }
   }
-  EXPECT_GT(largest, 0.999 * plan.gradient_clip()) << "clipping is exercised, not idle";
+
+  [[nodiscard]] std::vector<double> Sum(const Graph& graph, bool null_rule) const {
+    RowList rows = plan_.has_structure() ? StructureRows(graph, appr_, plan_.structure().rows()) : IdentityRows(graph);
+    if (null_rule) {
+      ApplyNullRule(graph, rows);
+    }
+    const InputTransform transform(plan_.transform(), center_);
+    const PreparedRows prepared(graph, transform, rows, plan_.hidden_size() > 0, [] { return true; });
+    std::vector<double> sum(static_cast<size_t>(shape_.count()) + kWeightPadding, 0.0);
+    const auto engine = MakeCpuEngine(prepared, shape_, 1, [] { return true; });
+    EXPECT_TRUE(engine->Sum(weights_, AllRows(rows.count()), plan_.gradient_clip(), sum).ok());
+    return sum;
+  }
+
+  // The largest change, in units of C, over all nodes.
+  [[nodiscard]] double LargestChange(bool null_rule) const {
+    const std::vector<double> whole = Sum(graph_, null_rule);
+    double largest = 0;
+    for (int64_t v = 0; v < graph_.sizes.node_count; ++v) {
+      largest = std::max(largest, Distance(whole, Sum(WithNull(graph_, v), null_rule)) / plan_.gradient_clip());
+    }
+    return largest;
+  }
+
+  FixedRandom random_{12};
+  const Graph graph_ = SmallGraph();
+  v1::Plan plan_;
+  std::vector<float> center_;
+  WeightShape shape_;
+  std::vector<float> weights_;
+  ApprRows appr_;
+};
+
+TEST_P(SensitivityTest, RemovingAnyOneNodeChangesTheClippedSumByAtMostTheRowsItIsIn) {
+  const auto r = static_cast<double>(plan_.rows_per_node());
+  const double largest = LargestChange(/*null_rule=*/true);
+  EXPECT_LE(largest, r * (1 + 1e-9));
+  EXPECT_GT(largest, 0.999) << "clipping is exercised, not idle";
 }
 
-TEST(Train, EdgesAreNotRead) {
+INSTANTIATE_TEST_SUITE_P(Methods, SensitivityTest,
+                         ::testing::Values(std::pair(v1::FEATURES, 0), std::pair(v1::FEATURES, 8),
+                                           std::pair(v1::DPAR_EM0, 0), std::pair(v1::DPAR_EM0, 8),
+                                           std::pair(v1::DPAR_EM1, 0), std::pair(v1::DPAR_EM1, 8),
+                                           std::pair(v1::DPAR_GM, 0), std::pair(v1::DPAR_GM, 8)));
+
+// The worst case that the null rule excludes: node 0 carries most of the weight of rows whose rest is node 1. With it
+// their gradients point along its features, without it, were they left in, along those of node 1.
+TEST(NullRule, WithoutItRemovingANodeChangesMoreThanItsRows) {
+  Graph graph;
+  graph.sizes = {6, 2, 2};
+  graph.edge_offsets.assign(7, 0);
+  graph.features.offsets = {0, 1, 2, 3, 4, 5, 6};
+  graph.features.columns = {0, 1, 0, 0, 0, 0};
+  graph.features.values = {1, 1, 1, 1, 1, 1};
+  graph.labels.assign(6, 0);
+  ApprRows appr;
+  appr.node_count = 6;
+  appr.seeds = {2, 3, 4};
+  appr.offsets = {0, 2, 4, 6};
+  appr.columns = {0, 1, 0, 1, 0, 1};
+  appr.values = {1, 0.1, 1, 0.1, 1, 0.1};
+  constexpr double kClip = 1e-4;
+  constexpr double kRows = 4;  // its own and three that list it
+  const WeightShape shape{3, 0, 2};
+  const std::vector<float> weights(static_cast<size_t>(shape.count()) + kWeightPadding, 0.0F);
+  const InputTransform transform(v1::SQRT_UNIT, {});
+  const auto change = [&](bool null_rule) {
+    std::vector<std::vector<double>> sums;
+    for (const Graph& one : {graph, WithNull(graph, 0)}) {
+      RowList rows = StructureRows(one, appr, v1::APPR_AND_IDENTITY);
+      if (null_rule) {
+        ApplyNullRule(one, rows);
+      }
+      const PreparedRows prepared(one, transform, rows, false, [] { return true; });
+      std::vector<double>& sum = sums.emplace_back(static_cast<size_t>(shape.count()) + kWeightPadding, 0.0);
+      EXPECT_TRUE(MakeCpuEngine(prepared, shape, 1, [] { return true; })->Sum(weights, AllRows(6), kClip, sum).ok());
+    }
+    return Distance(sums[0], sums[1]) / kClip;
+  };
+  EXPECT_LE(change(/*null_rule=*/true), kRows);
+  EXPECT_GT(change(/*null_rule=*/true), 0.99 * kRows);
+  EXPECT_GT(change(/*null_rule=*/false), 1.1 * kRows);
+}
+
+TEST(Train, EdgesAreReadByTheStructureMethodsOnly) {
   const Graph graph = SmallGraph();
   Graph without = graph;
   without.neighbours.clear();
   without.edge_offsets.assign(without.edge_offsets.size(), 0);
-  const v1::Plan plan = PlanFor(graph, 1, 5);
-  EXPECT_EQ(NoisySum(plan, graph), NoisySum(plan, without));
+  for (const MethodTraits& method : Methods()) {
+    // So much epsilon that the rows are about exact.
+    v1::TrainingSpec spec = Spec(90, method.method);
+    if (method.structure.has_value()) {
+      spec.mutable_options()->set_structure_share(0.9);
+      spec.mutable_options()->set_appr_nodes(40);
+    }
+    const v1::Plan plan = MustPlan(spec, graph);
+    FixedRandom one(12);
+    FixedRandom other(12);
+    const bool same = MustTrain(plan, graph, one).model.weights == MustTrain(plan, without, other).model.weights;
+    EXPECT_EQ(same, !method.structure.has_value()) << method.name;
+  }
 }
 
 TEST(Train, TheNoiseThatReachesTheModelHasThePlannedVariance) {
   Graph graph = SmallGraph(50);
   graph.sizes.feature_count = 20'000;
   graph.labels.assign(graph.labels.size(), kUnlabelled);  // no row contributes: the model is its noise
-  v1::Plan plan = PlanFor(graph, 1, 1);
-  plan.set_momentum(0);
-  plan.set_learning_rate(static_cast<double>(graph.sizes.node_count));
-  const std::vector<double> noise = NoisySum(plan, graph);
+  v1::TrainingSpec spec = Spec(1);
+  spec.mutable_options()->set_steps(1);
+  spec.mutable_options()->set_momentum(0);
+  spec.mutable_options()->set_learning_rate(50);
+  spec.mutable_options()->set_center(false);
+  const v1::Plan plan = MustPlan(spec, graph);
+  FixedRandom random(12);
+  const Model model = MustTrain(plan, graph, random).model;
   double square = 0;
-  for (const double value : noise) {
-    square += value * value;
+  for (const float value : model.weights) {
+    square += static_cast<double>(value) * static_cast<double>(value);
   }
-  const double stddev = plan.event().gaussian().noise_stddev();
-  const auto count = static_cast<double>(noise.size());
+  const double stddev = plan.noise_multiplier() * plan.gradient_clip();
+  const auto count = static_cast<double>(model.weights.size());
   // Five standard errors of a chi-square with 60,003 degrees: false-alarm rate 6e-7 had the seed not been fixed.
   EXPECT_NEAR(square / (stddev * stddev), count, 5 * std::sqrt(2 * count));
 }
 
 TEST(Train, NoiseIsFreshInEveryRun) {
   const Graph graph = SmallGraph();
-  const v1::Plan plan = PlanFor(graph, 1, 3);
+  const v1::Plan plan = MustPlan(Spec(1), graph);
   SecureRandom random;
-  const LinearModel first = *Train(plan, graph, "cpu", random, Continue);
-  const LinearModel second = *Train(plan, graph, "cpu", random, Continue);
-  EXPECT_NE(first.weights, second.weights);
+  EXPECT_NE(MustTrain(plan, graph, random).model.weights, MustTrain(plan, graph, random).model.weights);
 }
 
 TEST(Train, LearnsWhenThePriceIsHigh) {
   FixedRandom random(13);
-  GeneratorOptions options;
-  options.nodes = 2000;
-  const Graph graph = *GenerateGraph(options, random);
-  v1::TrainingSpec spec;
-  spec.set_epsilon(8);
-  spec.set_delta(1e-5);
-  const LinearModel model = *Train(*MakePlan(spec, graph.sizes), graph, "cpu", random, Continue);
-  const auto predictions = Predict(model, graph, {.propagation = Propagation::kNone});
-  ASSERT_TRUE(predictions.ok()) << predictions.status();
-  EXPECT_GT(*Accuracy(*predictions, graph.labels), 0.9);
+  GeneratorOptions generator;
+  generator.nodes = 2000;
+  const Graph graph = *GenerateGraph(generator, random);
+  for (const MethodTraits& method : Methods()) {
+    for (const int64_t hidden : {0, 16}) {
+      v1::TrainingSpec spec = Spec(16, method.method);
+      spec.mutable_options()->set_hidden_size(hidden);
+      if (hidden > 0) {
+        spec.mutable_options()->set_learning_rate(3);
+      }
+      const Model model = MustTrain(MustPlan(spec, graph), graph, random).model;
+      const auto predictions = Predict(model, graph, {.propagation = Propagation::kNone});
+      ASSERT_TRUE(predictions.ok()) << predictions.status();
+      EXPECT_GT(*Accuracy(*predictions, graph.labels), 0.85) << method.name << ", hidden " << hidden;
+    }
+  }
+}
+
+TEST(Train, LearnsWithoutNoiseByEveryMethod) {
+  FixedRandom random(14);
+  GeneratorOptions generator;
+  generator.nodes = 1000;
+  const Graph graph = *GenerateGraph(generator, random);
+  for (const MethodTraits& method : Methods()) {
+    v1::TrainingSpec spec;
+    spec.set_method(method.method);
+    spec.set_non_private(true);
+    const Model model = MustTrain(MustPlan(spec, graph), graph, random).model;
+    const auto predictions = Predict(model, graph, {.propagation = Propagation::kNone});
+    EXPECT_GT(*Accuracy(*predictions, graph.labels), 0.9) << method.name;
+  }
+}
+
+TEST(Train, SamplesNodesAndBatchesAndStillReturnsAModel) {
+  const Graph graph = SmallGraph(400);
+  v1::TrainingSpec spec = Spec(4, v1::DPAR_GM);
+  spec.mutable_options()->set_node_sampling_rate(0.5);
+  spec.mutable_options()->set_batch_size(20);
+  spec.mutable_options()->set_steps(20);
+  spec.mutable_options()->set_optimizer(v1::ADAM);
+  spec.mutable_options()->set_hidden_size(8);
+  spec.mutable_options()->set_rows(v1::APPR_ONLY);
+  spec.mutable_options()->set_appr_nodes(100);
+  FixedRandom random(15);
+  const Model model = MustTrain(MustPlan(spec, graph), graph, random).model;
+  EXPECT_EQ(model.weights.size(), 31 * 8);
+  EXPECT_EQ(model.output_weights.size(), 8 * 3);
+  EXPECT_TRUE(ValidateModel(model).ok());
+}
+
+TEST(Train, EvaluatesOnSlotsThatTrainingDidNotSee) {
+  FixedRandom random(16);
+  GeneratorOptions generator;
+  generator.nodes = 2000;
+  const Graph graph = *GenerateGraph(generator, random);
+  v1::TrainingSpec spec = Spec(20);
+  spec.mutable_evaluation()->set_held_out_share(0.2);
+  spec.mutable_evaluation()->set_budget_share(0.2);
+  const v1::Plan plan = MustPlan(spec, graph);
+  const TrainedModel trained = MustTrain(plan, graph, random);
+  ASSERT_TRUE(trained.evaluation.has_value());
+  EXPECT_EQ(trained.evaluation->held_out_slots(), 400);
+  EXPECT_GT(trained.evaluation->accuracy(), 0.85);
+  EXPECT_LT(trained.evaluation->low(), trained.evaluation->accuracy());
+  EXPECT_LE(trained.evaluation->accuracy(), trained.evaluation->high());
+  EXPECT_GT(trained.evaluation->high() - trained.evaluation->low(), 0.01);
+  EXPECT_FALSE(MustTrain(MustPlan(Spec(20), graph), graph, random).evaluation.has_value());
 }
 
 TEST(Train, FeaturesThatAreNotFiniteCountAsZero) {
@@ -144,64 +311,130 @@ TEST(Train, FeaturesThatAreNotFiniteCountAsZero) {
   Graph zero = graph;
   zero.features.values[0] = 0;
   zero.features.values[7] = 0;
-  const v1::Plan plan = PlanFor(graph, 1, 5);
-  EXPECT_EQ(NoisySum(plan, graph), NoisySum(plan, zero));
+  const v1::Plan plan = MustPlan(Spec(1), graph);
+  FixedRandom one(17);
+  FixedRandom other(17);
+  EXPECT_EQ(MustTrain(plan, graph, one).model.weights, MustTrain(plan, zero, other).model.weights);
 }
 
-TEST(Train, IsCancelledAtTheStepThatSaysSo) {
+TEST(Train, AnAbsurdLearningRateStillGivesAModelThatCanBeWritten) {
   const Graph graph = SmallGraph();
-  FixedRandom random(14);
-  std::vector<int64_t> seen;
-  const absl::Status status = Train(PlanFor(graph, 1, 10), graph, "cpu", random, [&](int64_t steps) {
-                                seen.push_back(steps);
-                                return steps < 3;
-                              }).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
-  EXPECT_THAT(seen, ::testing::ElementsAre(1, 2, 3));
+  for (const v1::Optimizer optimizer : {v1::SGD, v1::ADAM}) {
+    for (const int64_t hidden : {0, 4}) {
+      v1::TrainingSpec spec = Spec(0.001);
+      spec.mutable_options()->set_learning_rate(1e9);
+      spec.mutable_options()->set_optimizer(optimizer);
+      spec.mutable_options()->set_hidden_size(hidden);
+      spec.mutable_options()->set_steps(200);
+      FixedRandom random(18);
+      EXPECT_TRUE(ValidateModel(MustTrain(MustPlan(spec, graph), graph, random).model).ok());
+    }
+  }
+}
+
+TEST(Train, TellsStagesAndStepsAndNothingElse) {
+  const Graph graph = SmallGraph(200);
+  v1::TrainingSpec spec = Spec(4, v1::DPAR_EM0);
+  spec.mutable_options()->set_steps(3);
+  spec.mutable_evaluation()->set_held_out_share(0.2);
+  spec.mutable_evaluation()->set_budget_share(0.1);
+  std::vector<std::tuple<TrainingStage, int64_t, int64_t>> told;
+  TrainingCallbacks callbacks = Silent();
+  callbacks.on_progress = [&](TrainingStage stage, int64_t completed, int64_t total) {
+    told.emplace_back(stage, completed, total);
+  };
+  FixedRandom random(19);
+  ASSERT_TRUE(Train(MustPlan(spec, graph), graph, {}, random, callbacks).ok());
+  using Told = std::tuple<TrainingStage, int64_t, int64_t>;
+  EXPECT_THAT(told,
+              ::testing::ElementsAre(Told(TrainingStage::kStructure, 0, 0), Told(TrainingStage::kTraining, 0, 3),
+                                     Told(TrainingStage::kTraining, 1, 3), Told(TrainingStage::kTraining, 2, 3),
+                                     Told(TrainingStage::kTraining, 3, 3), Told(TrainingStage::kEvaluating, 0, 0)));
+}
+
+TEST(Train, IsCancelledWheneverItAsks) {
+  const Graph graph = SmallGraph(300);
+  v1::TrainingSpec spec = Spec(4, v1::DPAR_EM1);
+  spec.mutable_options()->set_center(true);
+  spec.mutable_options()->set_steps(2);
+  const v1::Plan plan = MustPlan(spec, graph);
+  int64_t questions = 0;
+  TrainingCallbacks callbacks = Silent();
+  callbacks.keep_going = [&] { return ++questions > 0; };
+  FixedRandom random(20);
+  ASSERT_TRUE(Train(plan, graph, {}, random, callbacks).ok());
+  ASSERT_GT(questions, 70) << "every row, every block and every step asks";
+  for (int64_t stop_at = 1; stop_at <= questions; ++stop_at) {
+    int64_t asked = 0;
+    callbacks.keep_going = [&] { return ++asked < stop_at; };
+    FixedRandom same(20);
+    EXPECT_TRUE(absl::IsCancelled(Train(plan, graph, {}, same, callbacks).status())) << stop_at;
+  }
 }
 
 TEST(Train, RefusesAPlanForAnotherGraph) {
   const Graph graph = SmallGraph();
   FixedRandom random(15);
-  const v1::Plan plan = PlanFor(SmallGraph(41), 1, 2);
-  EXPECT_EQ(Train(plan, graph, "cpu", random, Continue).status().code(), absl::StatusCode::kInvalidArgument);
+  const v1::Plan plan = MustPlan(Spec(1), SmallGraph(41));
+  EXPECT_EQ(Train(plan, graph, {}, random, Silent()).status().code(), absl::StatusCode::kInvalidArgument);
+  v1::Plan no_event = MustPlan(Spec(1), graph);
+  no_event.clear_event();
+  EXPECT_EQ(Train(no_event, graph, {}, random, Silent()).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(AvailableDevices, EndsWithTheCpu) { EXPECT_EQ(AvailableDevices().back(), "cpu"); }
-
-TEST(WriteTorchScript, LoadsAndGivesTheSameLogits) {
-  const Graph graph = SmallGraph();
-  FixedRandom random(16);
-  const LinearModel model = *Train(PlanFor(graph, 8, 20), graph, "cpu", random, Continue);
-  const std::string path = (std::filesystem::temp_directory_path() / "dpar_train_test_model.pt").string();
-  ASSERT_TRUE(WriteTorchScript(path, model).ok());
-  EXPECT_FALSE(std::filesystem::exists(path + ".part"));
-  torch::jit::ExtraFilesMap extra = {{"metadata.json", ""}};
-  torch::jit::Module module = torch::jit::load(path, at::kCPU, extra);
-  EXPECT_EQ(extra.at("metadata.json"), model.metadata);
-  const at::Tensor input = at::eye(31);
-  const at::Tensor logits = module.forward({input}).toTensor();
-  ASSERT_EQ(logits.sizes(), (std::vector<int64_t>{31, 3}));
-  for (int64_t i = 0; i < 31 * 3; ++i) {
-    EXPECT_EQ(logits.reshape({-1})[i].item<float>(), model.weights[static_cast<size_t>(i)]);
+TEST(PrivateMean, IsTheMeanOfUnitRowsShrunkByItsNoise) {
+  const Graph graph = SmallGraph(1000);
+  v1::TrainingSpec spec = Spec(8);
+  spec.mutable_options()->set_center(true);
+  v1::Plan plan = MustPlan(spec, graph);
+  FixedRandom random(21);
+  const auto noisy = PrivateMean(plan, graph, random, [] { return true; });
+  ASSERT_TRUE(noisy.ok());
+  plan.set_non_private(true);
+  plan.mutable_mean()->set_noise_stddev(0);
+  const auto exact = PrivateMean(plan, graph, random, [] { return true; });
+  ASSERT_TRUE(exact.ok());
+  std::vector<double> expected(30, 0.0);
+  const GraphView view = graph;
+  for (int64_t slot = 0; slot < 1000; ++slot) {
+    const auto values = view.features.row_values(slot);
+    double total = 0;
+    for (const float value : values) {
+      total += static_cast<double>(value);
+    }
+    for (size_t i = 0; i < values.size(); ++i) {
+      expected[static_cast<size_t>(view.features.row_columns(slot)[i])] +=
+          std::sqrt(static_cast<double>(values[i]) / total) / 1000;
+    }
   }
-  const auto bytes_of = [&] {
-    std::ifstream file(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
-  const std::string first = bytes_of();
-  ASSERT_TRUE(WriteTorchScript(path, model).ok());
-  EXPECT_EQ(bytes_of(), first) << "the file is a function of the model";
-  std::remove(path.c_str());
+  for (size_t j = 0; j < 30; ++j) {
+    EXPECT_NEAR((*exact)[j], expected[j], 1e-6);
+    EXPECT_NEAR((*noisy)[j], expected[j], 0.05);
+    EXPECT_NE((*noisy)[j], (*exact)[j]);
+  }
 }
 
-TEST(WriteTorchScript, SaysWhereItCouldNotWrite) {
-  LinearModel model;
-  model.feature_count = 1;
-  model.class_count = 2;
-  model.weights.assign(4, 0);
-  const absl::Status status = WriteTorchScript("/nonexistent/model.pt", model);
-  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+TEST(PrivateMean, RemovingANodeMovesTheSumByAtMostOne) {
+  const Graph graph = SmallGraph(60);
+  v1::TrainingSpec spec = Spec(8);
+  spec.mutable_options()->set_center(true);
+  v1::Plan plan = MustPlan(spec, graph);
+  plan.set_non_private(true);
+  plan.mutable_mean()->set_noise_stddev(0);
+  FixedRandom random(22);
+  const auto sum_of = [&](const Graph& one) {
+    const std::vector<float> mean = *PrivateMean(plan, one, random, [] { return true; });
+    std::vector<double> sum;
+    for (const float value : mean) {
+      sum.push_back(60 * static_cast<double>(value));
+    }
+    return sum;
+  };
+  for (int64_t v = 0; v < 60; ++v) {
+    const double moved = Distance(sum_of(graph), sum_of(WithNull(graph, v)));
+    EXPECT_LE(moved, 1 + 1e-5) << "the mean is in floats";
+    EXPECT_GT(moved, 0.999);
+  }
 }
 
 }  // namespace

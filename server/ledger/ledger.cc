@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/error.h"
+#include "core/plan/plan_event.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/flat_event.h"
 #include "core/status_macros.h"
@@ -91,6 +92,20 @@ absl::Status BudgetExhausted(const Account& account, const Price& price, int64_t
        {"cap_units", absl::StrCat(account.terms.cap_units)},
        {"order", absl::StrCat(account.terms.order)},
        {"largest_admissible_epsilon", absl::StrFormat("%.17g", largest)}});
+}
+
+// The price of each stage of an entry's event, if it has any.
+absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEntry& entry) {
+  for (const Stage& stage : StagesOf(entry.event())) {
+    const absl::StatusOr<int64_t> units = EventUnits(stage.event, order);
+    if (!units.ok()) {
+      return CorruptBudget("a ledger entry's event has no price", budget_id);
+    }
+    v1::StageCost& cost = *entry.add_stages();
+    cost.set_stage(stage.name);
+    cost.set_units(*units);
+  }
+  return absl::OkStatus();
 }
 
 // Everything posted, composed as if planned in advance.
@@ -226,12 +241,14 @@ absl::Status SetCap(Transaction& transaction, const std::string& budget_id, doub
 
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
                                                          int64_t after_sequence, int64_t limit) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
   DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> stored,
                         LoadEntries(transaction, "budget_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
                                     {budget_id, after_sequence, limit}));
   std::vector<v1::LedgerEntry> entries;
   entries.reserve(stored.size());
   for (StoredEntry& entry : stored) {
+    DPAR_RETURN_IF_ERROR(AddStages(budget_id, account.terms.order, entry.entry));
     entries.push_back(std::move(entry.entry));
   }
   return entries;

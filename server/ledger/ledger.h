@@ -67,7 +67,8 @@ absl::Status Void(Transaction& transaction, const std::string& budget_id, const 
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,
                     const std::string& reason, const EntryContext& context);
 
-// Entries after `after_sequence`, at most `limit`, oldest first.
+// Entries after `after_sequence`, at most `limit`, oldest first, with the price of each stage of their events.
+// NOT_FOUND when there is no such budget.
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
                                                          int64_t after_sequence, int64_t limit);
 

@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
+#include "core/privacy/event.h"
 #include "core/privacy/gaussian.h"
 #include "core/status_macros.h"
 #include "server/store/testing/temporary_store.h"
@@ -37,6 +38,16 @@ Price PriceOf(double epsilon) {
   price.event.mutable_gaussian()->set_sensitivity(1);
   price.event.mutable_gaussian()->set_noise_stddev(1 / *GaussianMu(epsilon, kDelta));
   price.event.mutable_gaussian()->set_count(1);
+  return price;
+}
+
+// The same event as two stages, of 36% and 64% of it.
+Price StagedPriceOf(double epsilon) {
+  Price price = PriceOf(epsilon);
+  const double stddev = price.event.gaussian().noise_stddev();
+  const v1::PrivacyEvent appr = *MakeStageEvent("dp-appr", *MakeGaussianEvent(0.6, stddev, 1));
+  const v1::PrivacyEvent sgd = *MakeStageEvent("dp-sgd", *MakeGaussianEvent(0.8, stddev, 1));
+  price.event = *MakeCompositionEvent({appr, sgd});
   return price;
 }
 
@@ -127,6 +138,37 @@ TEST_F(LedgerTest, EquivalentEpsilonComposesWhatWasPosted) {
   EXPECT_NEAR(Budget().equivalent_epsilon(), *GaussianEpsilon(mu, kDelta), 1e-9);
 }
 
+TEST_F(LedgerTest, ListsWhatEachStageOfAJobCosts) {
+  const Price price = StagedPriceOf(1);
+  const int64_t units = *EventUnits(price.event, terms_.order);
+  ASSERT_TRUE(ReserveJob("plain", 1).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) { return Reserve(t, "b", "j", price, kContext); }).ok());
+  ASSERT_TRUE(PostJob("j").ok());
+  const std::vector<v1::LedgerEntry> entries = Entries();
+  ASSERT_EQ(entries.size(), 4U);
+  EXPECT_EQ(entries[0].stages_size(), 0) << "an entry without an event";
+  EXPECT_EQ(entries[1].stages_size(), 0) << "an event without stages";
+  for (const v1::LedgerEntry& entry : {entries[2], entries[3]}) {
+    ASSERT_EQ(entry.stages_size(), 2);
+    EXPECT_EQ(entry.stages(0).stage(), "dp-appr");
+    EXPECT_EQ(entry.stages(1).stage(), "dp-sgd");
+    EXPECT_NEAR(static_cast<double>(entry.stages(0).units()), 0.36 * static_cast<double>(units), 2);
+    EXPECT_NEAR(static_cast<double>(entry.stages(1).units()), 0.64 * static_cast<double>(units), 2);
+    EXPECT_EQ(entry.units(), units);
+  }
+  EXPECT_TRUE(Verify().intact()) << "stages are no part of what is stored or hashed";
+}
+
+TEST_F(LedgerTest, AStageOnASampleIsPricedOnTheSample) {
+  Price price = StagedPriceOf(1);
+  price.event = *MakeNodeSamplingEvent(0.5, price.event);
+  ASSERT_TRUE(Write([&](Transaction& t) { return Reserve(t, "b", "j", price, kContext); }).ok());
+  const v1::LedgerEntry entry = Entries().back();
+  ASSERT_EQ(entry.stages_size(), 2);
+  const v1::PrivacyEvent& inner = price.event.node_sampling().event().composition().events(0).stage().event();
+  EXPECT_EQ(entry.stages(0).units(), *EventUnits(*MakeNodeSamplingEvent(0.5, inner), terms_.order));
+}
+
 TEST_F(LedgerTest, AVoidGivesEverythingBack) {
   ASSERT_TRUE(ReserveJob("j", 1).ok());
   ASSERT_TRUE(VoidJob("j").ok());
@@ -180,6 +222,7 @@ TEST_F(LedgerTest, RacersAreAdmittedOnlyAsFarAsTheBudgetGoes) {
   ASSERT_LT(fits, 32);
   std::atomic<int64_t> admitted = 0;
   std::vector<std::thread> threads;
+  threads.reserve(32);
   for (int i = 0; i < 32; ++i) {
     threads.emplace_back([&, i] { admitted += ReserveJob(absl::StrCat("j", i), 1).ok() ? 1 : 0; });
   }
@@ -213,6 +256,7 @@ TEST_F(LedgerTest, ABudgetThatIsNotThereIsNotFound) {
   const auto with = [&](const std::function<absl::Status(Transaction&)>& body) { return Write(body).code(); };
   EXPECT_EQ(with([](Transaction& t) { return GetBudget(t, "x").status(); }), absl::StatusCode::kNotFound);
   EXPECT_EQ(with([](Transaction& t) { return VerifyChain(t, "x").status(); }), absl::StatusCode::kNotFound);
+  EXPECT_EQ(with([](Transaction& t) { return ListEntries(t, "x", 0, 10).status(); }), absl::StatusCode::kNotFound);
   EXPECT_EQ(with([](Transaction& t) { return Reserve(t, "x", "j", PriceOf(1), kContext); }),
             absl::StatusCode::kNotFound);
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr absl::string_view kColumns =
     "name, COALESCE(budget_id, ''), spec, plan, state, failure, create_time, start_time, end_time, attempts, "
-    "cancel_requested";
+    "cancel_requested, COALESCE(evaluation, '')";
 
 constexpr int64_t kQueued = v1::Job::QUEUED;
 constexpr int64_t kRunning = v1::Job::RUNNING;
@@ -39,9 +39,13 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   }
   job.set_attempts(static_cast<int32_t>(reader.Int()));
   stored.cancel_requested = reader.Int() != 0;
+  const std::string evaluation = reader.Text();
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(TextToMessage(spec, *job.mutable_spec()));
   DPAR_RETURN_IF_ERROR(TextToMessage(plan, *job.mutable_plan()));
+  if (!evaluation.empty()) {
+    DPAR_RETURN_IF_ERROR(TextToMessage(evaluation, *job.mutable_evaluation()));
+  }
   if (!v1::Job::State_IsValid(job.state()) || job.state() == v1::Job::STATE_UNSPECIFIED) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a stored job has an unknown state",
                      {{"resource", job.name()}});
@@ -167,10 +171,15 @@ absl::StatusOr<std::vector<StoredJob>> RunningJobs(Transaction& transaction) {
 
 absl::Status Succeed(Transaction& transaction, const std::string& name, int attempt, const JobOutput& output,
                      absl::Time now) {
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute("UPDATE jobs SET state = $2, end_time = $3 WHERE name = $1 AND state = $4 AND attempts = $5",
-                          {name, int64_t{v1::Job::SUCCEEDED}, absl::ToUnixMicros(now), kRunning, int64_t{attempt}}));
+  std::string evaluation;
+  if (output.evaluation.has_value()) {
+    DPAR_ASSIGN_OR_RETURN(evaluation, MessageToText(*output.evaluation));
+  }
+  DPAR_ASSIGN_OR_RETURN(const int64_t changed,
+                        transaction.Execute("UPDATE jobs SET state = $2, end_time = $3, evaluation = $6 "
+                                            "WHERE name = $1 AND state = $4 AND attempts = $5",
+                                            {name, int64_t{v1::Job::SUCCEEDED}, absl::ToUnixMicros(now), kRunning,
+                                             int64_t{attempt}, TextOrNull(evaluation)}));
   if (changed != 1) {
     return Ended(name);
   }
@@ -224,6 +233,9 @@ absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string&
   output.script_bytes = reader.Int();
   output.envelope = reader.Text();
   DPAR_RETURN_IF_ERROR(reader.status());
+  if (stored.job.has_evaluation()) {
+    output.evaluation = stored.job.evaluation();
+  }
   return output;
 }
 

@@ -23,13 +23,14 @@ struct StoredJob {
   bool cancel_requested = false;  // the running worker must stop and void
 };
 
-// Files and certificate of a job that succeeded.
+// Files, certificate and evaluation of a job that succeeded.
 struct JobOutput {
   std::string weights_sha256;
   int64_t weights_bytes = 0;
   std::string script_sha256;
   int64_t script_bytes = 0;
-  std::string envelope;  // the certificate's exact bytes
+  std::string envelope;                      // the certificate's exact bytes
+  std::optional<v1::Evaluation> evaluation;  // there when one was asked for; becomes Job.evaluation
 };
 
 // Adds a QUEUED job. `job.name`, spec, plan and create_time are set. RESOURCE_EXHAUSTED when the tenant already has

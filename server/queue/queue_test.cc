@@ -70,7 +70,7 @@ class QueueTest : public ::testing::Test {
   }
   absl::Status Finish(const std::string& id, int attempt) {
     return Write([&](Transaction& t) {
-      return Succeed(t, absl::StrCat("tenants/acme/jobs/", id), attempt, {"a", 1, "b", 2, "{}"}, kNow);
+      return Succeed(t, absl::StrCat("tenants/acme/jobs/", id), attempt, {"a", 1, "b", 2, "{}", std::nullopt}, kNow);
     });
   }
 
@@ -151,6 +151,26 @@ TEST_F(QueueTest, OnlyASucceededJobHasOutput) {
   LeaseNext();
   ASSERT_TRUE(Finish("a", 1).ok());
   EXPECT_TRUE(output().ok());
+}
+
+TEST_F(QueueTest, AnEvaluationBelongsToTheJobOnceItSucceeded) {
+  ASSERT_TRUE(Add("a", 1).ok());
+  LeaseNext();
+  JobOutput output = {"a", 1, "b", 2, "{}", v1::Evaluation()};
+  output.evaluation->set_accuracy(1.0 / 3.0);
+  output.evaluation->set_low(0.2);
+  output.evaluation->set_high(0.5);
+  output.evaluation->set_held_out_slots(40);
+  EXPECT_FALSE(Get("a").has_evaluation());
+  EXPECT_FALSE(Write([&](Transaction& t) { return Succeed(t, "tenants/acme/jobs/a", 2, output, kNow); }).ok());
+  EXPECT_FALSE(Get("a").has_evaluation()) << "an attempt that is not the running one leaves nothing";
+  ASSERT_TRUE(Write([&](Transaction& t) { return Succeed(t, "tenants/acme/jobs/a", 1, output, kNow); }).ok());
+  EXPECT_EQ(Get("a").evaluation().SerializeAsString(), output.evaluation->SerializeAsString());
+  ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
+                DPAR_ASSIGN_OR_RETURN(const JobOutput found, GetOutput(t, "tenants/acme/jobs/a"));
+                EXPECT_EQ(found.evaluation->held_out_slots(), 40);
+                return absl::OkStatus();
+              }).ok());
 }
 
 TEST_F(QueueTest, PagesAreNewestFirstAndJoinUp) {

@@ -3,6 +3,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -39,18 +40,27 @@ absl::Status TrainingServiceImpl::Submit(const Identity& caller, const v1::Creat
     return ResourceNotFound(dataset.name);
   }
   if (request.validate_only()) {
-    DPAR_ASSIGN_OR_RETURN(response, ReadFrom(rooms_.database, [&](Transaction& transaction) {
-                            return PlanJob(transaction, request.spec());
-                          }));
+    DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(rooms_.database, request.spec()));
+    DPAR_RETURN_IF_ERROR(
+        rooms_.database.Read([&](Transaction& transaction) { return CheckPlannedJob(transaction, planned); }));
+    response = std::move(planned.stored.job);
     return absl::OkStatus();
   }
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  const RequestKey key = MakeRequestKey(parent.name, "CreateJob", request.request_id(), request);
+  DPAR_ASSIGN_OR_RETURN(const bool recalled, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                          return Recall(transaction, key, response);
+                        }));
+  if (recalled) {
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(const PlannedJob planned, PlanJob(rooms_.database, request.spec()));
   SecureRandom random;
   const std::string name = absl::StrCat(parent.name, "/jobs/", RandomId(random));
   const EntryContext entry{caller.token, absl::Now()};
-  const RequestKey key = MakeRequestKey(parent.name, "CreateJob", request.request_id(), request);
+  // The same request may have been carried out while this one was planned.
   DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(response, SubmitJob(transaction, request.spec(), name, rooms_.limits.max_queued_jobs, entry));
+    DPAR_ASSIGN_OR_RETURN(response, SubmitJob(transaction, planned, name, rooms_.limits.max_queued_jobs, entry));
     return absl::OkStatus();
   }));
   rooms_.wake_worker();

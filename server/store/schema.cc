@@ -10,7 +10,8 @@
 namespace dpar {
 namespace {
 
-// Times are microseconds since 1970 in UTC. Messages (spec, plan, event) are their JSON, keys and salts hex.
+// Times are microseconds since 1970 in UTC. Messages (spec, plan, event, evaluation) are their JSON, keys and salts
+// hex.
 constexpr const char* kVersion1 = R"sql(
 CREATE TABLE tenants (
   name TEXT PRIMARY KEY,
@@ -111,7 +112,10 @@ CREATE TABLE outputs (
   envelope TEXT NOT NULL)
 )sql";
 
-constexpr std::array<const char*, 1> kSteps = {kVersion1};
+// The released, noisy accuracy of a job that succeeded, where one was asked for.
+constexpr const char* kVersion2 = "ALTER TABLE jobs ADD COLUMN evaluation TEXT";
+
+constexpr std::array<const char*, 2> kSteps = {kVersion1, kVersion2};
 
 }  // namespace
 

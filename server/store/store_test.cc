@@ -141,6 +141,15 @@ TEST_F(StoreTest, ConcurrentWritersDoNotLoseUpdates) {
 
 TEST_F(StoreTest, MigratingTwiceChangesNothing) { EXPECT_TRUE(Migrate(store_.database()).ok()); }
 
+TEST_F(StoreTest, AStoreOfTheFirstVersionIsBroughtToThePresentOne) {
+  ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
+                DPAR_RETURN_IF_ERROR(t.Execute("ALTER TABLE jobs DROP COLUMN evaluation", {}).status());
+                return t.Execute("UPDATE schema_version SET version = 1", {}).status();
+              }).ok());
+  ASSERT_TRUE(Migrate(store_.database()).ok());
+  EXPECT_TRUE(Write([](Transaction& t) { return t.Query("SELECT evaluation FROM jobs", {}).status(); }).ok());
+}
+
 TEST_F(StoreTest, ASchemaFromTheFutureIsRefused) {
   ASSERT_TRUE(
       Write([](Transaction& t) { return t.Execute("UPDATE schema_version SET version = 99", {}).status(); }).ok());

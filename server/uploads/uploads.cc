@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "core/certificate/digest.h"
 #include "core/error.h"
+#include "core/graph/graph_error.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/sealed_graph.h"
 #include "core/privacy/budget.h"
@@ -180,6 +182,31 @@ GraphLimits MakeGraphLimits(const Limits& limits) {
   graph.max_edges = limits.max_edges;
   graph.max_feature_entries = limits.max_feature_entries;
   return graph;
+}
+
+// Whether a graph can be trained on: every declared class has a node. A model cannot learn a class that does not occur,
+// and nothing after this point may look for one.
+absl::Status CheckClasses(const Graph& graph) {
+  std::vector<bool> occurs(static_cast<size_t>(graph.sizes.class_count));
+  for (const int32_t label : graph.labels) {
+    if (label >= 0) {
+      occurs[static_cast<size_t>(label)] = true;
+    }
+  }
+  const auto missing = std::count(occurs.begin(), occurs.end(), false);
+  if (missing == graph.sizes.class_count) {
+    return GraphError("labels",
+                      "give no node a class, so there is nothing to learn. Label at least one node of every "
+                      "class and upload the file again");
+  }
+  if (missing > 0) {
+    const auto first = std::find(occurs.begin(), occurs.end(), false) - occurs.begin();
+    return GraphError("labels", absl::StrCat("leave ", missing, " of the ", graph.sizes.class_count,
+                                             " declared classes without a node, the first of them class ", first,
+                                             ". Number the classes that occur 0, 1, 2 and so on without a gap, declare "
+                                             "as many, and upload the file again"));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -364,6 +391,9 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, RandomS
       ReadGraphFile(directory_.UploadFile(stored.name), MakeGraphLimits(limits_), DeclaredSizesOf(stored.declared));
   if (!imported.ok()) {
     return IsRefusal(imported.status()) ? Refuse(stored.name, imported.status()) : imported.status();
+  }
+  if (const absl::Status classes = CheckClasses(imported->graph); !classes.ok()) {
+    return Refuse(stored.name, classes);
   }
   DPAR_RETURN_IF_ERROR(Digest(imported->graph, sealing, random));
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory_.DatasetFile(name)));

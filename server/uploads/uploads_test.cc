@@ -71,9 +71,7 @@ class UploadsTest : public ::testing::Test {
     limits_.max_nodes = 1000;
     limits_.max_chunk_bytes = 4096;
     Restart();
-    const std::string path = root_ + "/graph.npz";
-    ASSERT_TRUE(WriteGraphFile(path, SmallGraph()).ok());
-    bytes_ = ReadWholeFile(path).value();
+    bytes_ = BytesOf(SmallGraph());
   }
   void TearDown() override {
     uploads_.reset();
@@ -83,6 +81,11 @@ class UploadsTest : public ::testing::Test {
 
   void Restart() { uploads_ = std::make_unique<Uploads>(*database_, *directory_, limits_); }
 
+  std::string BytesOf(const Graph& graph) const {
+    const std::string path = root_ + "/graph.npz";
+    EXPECT_TRUE(WriteGraphFile(path, graph).ok());
+    return ReadWholeFile(path).value();
+  }
   v1::OpenUploadRequest Declaration(const std::string& dataset, const std::string& request_id) const {
     v1::OpenUploadRequest request;
     request.set_parent("tenants/acme");
@@ -517,6 +520,36 @@ TEST_F(UploadsTest, AFileThatDisagreesWithTheDeclarationIsRefused) {
   request.set_node_count(4);
   ExpectError(Upload(request, bytes_).status(), absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
   ExpectRefusedWithoutTrace("d");
+}
+
+TEST_F(UploadsTest, AGraphWithoutAnyLabelIsRefusedWithoutATrace) {
+  Graph graph = SmallGraph();
+  graph.labels = {-1, -1, -1};
+  const absl::Status status = Upload(Declaration("d", "r"), BytesOf(graph)).status();
+  ExpectError(status, absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
+  EXPECT_EQ(Metadata(status, "array"), "labels");
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("Label at least one node of every class"));
+  ExpectRefusedWithoutTrace("d");
+}
+
+TEST_F(UploadsTest, AGraphInWhichADeclaredClassDoesNotOccurIsRefusedWithoutATrace) {
+  Graph graph = SmallGraph();
+  graph.labels = {1, 1, -1};
+  absl::Status status = Upload(Declaration("d", "r"), BytesOf(graph)).status();
+  ExpectError(status, absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
+  EXPECT_EQ(Metadata(status, "array"), "labels");
+  EXPECT_THAT(
+      std::string(status.message()),
+      ::testing::StartsWith("labels leave 1 of the 2 declared classes without a node, the first of them class 0"));
+  ExpectRefusedWithoutTrace("d");
+  v1::OpenUploadRequest request = Declaration("d", "s");
+  request.set_class_count(4);
+  status = Upload(request, bytes_).status();
+  EXPECT_THAT(
+      std::string(status.message()),
+      ::testing::StartsWith("labels leave 2 of the 4 declared classes without a node, the first of them class 2"));
+  ExpectRefusedWithoutTrace("d");
+  EXPECT_TRUE(Upload("d").ok()) << "the id is still free";
 }
 
 TEST_F(UploadsTest, AnIdThatWasEverUsedIsTaken) {

@@ -10,17 +10,20 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
 #include "core/error.h"
 #include "core/graph/sealed_graph.h"
+#include "core/infer/model.h"
+#include "core/parallel.h"
+#include "core/plan/plan_event.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
-#include "core/train/plan.h"
-#include "core/train/train.h"
+#include "core/train/device.h"
+#include "core/train/torch_script.h"
+#include "server/ledger/entries.h"
 #include "server/ledger/ledger.h"
 #include "server/store/datasets.h"
 
@@ -39,30 +42,30 @@ constexpr absl::string_view kAttemptsUsedUp =
 
 EntryContext Now(absl::string_view actor) { return {std::string(actor), absl::Now()}; }
 
-absl::StatusOr<std::string> ChooseDevice(const std::string& wanted) {
-  const std::vector<std::string> devices = AvailableDevices();
-  if (wanted == "auto") {
-    return devices.front();
-  }
-  const auto found = std::find_if(devices.begin(), devices.end(), [&](const std::string& device) {
-    return device == wanted || absl::StartsWith(device, wanted + ":");
-  });
-  if (found == devices.end()) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD,
-                     absl::StrCat("device ", wanted, " is not on this machine; use auto or ", devices.front()),
-                     {{"field", "device"}});
-  }
-  return *found;
+// A fault of the machine, worth another attempt.
+absl::Status Unavailable(absl::string_view message) {
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, message);
 }
 
 absl::StatusOr<int64_t> FileSize(const std::string& path) {
   std::error_code error;
   const auto size = std::filesystem::file_size(path, error);
   if (error) {
-    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
-                     absl::StrCat("cannot size ", path, ": ", error.message()));
+    return Unavailable(absl::StrCat("cannot size ", path, ": ", error.message()));
   }
   return static_cast<int64_t>(size);
+}
+
+// What steps cost, for progress. All of them cost the plan's epsilon, unless a part of it is the evaluation's.
+EpsilonSource EpsilonOf(const v1::Plan& plan, const PublicSizes& sizes) {
+  EpsilonSource source;
+  source.of_steps = [plan, sizes](int64_t steps) {
+    return std::min(plan.epsilon(), EpsilonAfter(plan, sizes, steps).value_or(plan.epsilon()));
+  };
+  if (!plan.has_evaluation()) {
+    source.of_all = plan.epsilon();
+  }
+  return source;
 }
 
 // Gives the reservation back and ends the job. Only for causes that PRIVACY allows: a cancel, or an infrastructure
@@ -146,9 +149,7 @@ absl::Status Worker::Recover() {
   for (const StoredJob& stored : orphans) {
     spdlog::warn("worker: {} was interrupted in attempt {}", stored.job.name(), stored.job.attempts());
     progress_.Remove(stored.job.name());
-    // Files of an attempt that no posted entry made visible.
-    DPAR_RETURN_IF_ERROR(
-        RemoveTree(std::filesystem::path(directory_.WeightsFile(stored.job.name())).parent_path().string()));
+    DPAR_RETURN_IF_ERROR(RemoveFiles(stored.job.name()));
   }
   return absl::OkStatus();
 }
@@ -156,9 +157,13 @@ absl::Status Worker::Recover() {
 void Worker::RunJob(const StoredJob& stored) {
   const std::string& name = stored.job.name();
   spdlog::info("worker: {} starts, attempt {}, on {}", name, stored.job.attempts(), device_);
+  cancelled_ = false;
   check_cancel_ = true;
-  absl::StatusOr<LinearModel> model = TrainModel(stored);
-  absl::Status status = model.ok() ? Finish(stored, *model) : GiveUp(stored, model.status());
+  absl::StatusOr<JobOutput> output = RunAttempt(stored);
+  absl::Status status = output.ok() ? Finish(stored, *std::move(output)) : GiveUp(stored, output.status());
+  if (absl::IsCancelled(status)) {
+    status = GiveUp(stored, status);
+  }
   while (!status.ok()) {
     // The store could not take the outcome, so this attempt is lost and the job still RUNNING: treat it as a crash.
     spdlog::error("worker: {} could not be ended: {}", name, std::string(status.message()));
@@ -171,84 +176,114 @@ void Worker::RunJob(const StoredJob& stored) {
   progress_.Remove(name);
 }
 
-absl::StatusOr<LinearModel> Worker::TrainModel(const StoredJob& stored) {
-  const std::string& name = stored.job.name();
-  const v1::Plan& plan = stored.job.plan();
-  progress_.Update(name, {"loading", 0, 0, absl::Now(), 0});
+absl::StatusOr<JobOutput> Worker::RunAttempt(const StoredJob& stored) {
   try {
-    const v1::TrainingSpec& spec = stored.job.spec();
-    const absl::StatusOr<SealedGraph> sealed = SealedGraph::Open(directory_.DatasetFile(spec.dataset()));
-    if (absl::IsNotFound(sealed.status()) || absl::IsFailedPrecondition(sealed.status())) {
-      // The file could not be opened at all, or is of a newer program: a fault of the machine, not of the data.
-      return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
-                       sealed.status().code() == absl::StatusCode::kNotFound
-                           ? "the dataset's file cannot be opened"
-                           : "the dataset's file was sealed by a newer program");
-    }
-    const absl::StatusOr<GraphView> graph = sealed.ok() ? sealed->View() : sealed.status();
-    if (absl::IsDataLoss(graph.status())) {
-      spdlog::error("worker: the sealed file of {} is damaged; dpard check says where", spec.dataset());
-    }
-    DPAR_RETURN_IF_ERROR(graph.status());
-    const absl::Time start = absl::Now();
-    progress_.Update(name, {"training", 0, plan.steps(), start, 0});
-    // Fresh noise for every attempt: no output of an attempt that died left the trainer, so the same reservation
-    // covers the next one.
-    SecureRandom random;
-    const auto on_step = [&](int64_t steps_done) {
-      const absl::StatusOr<double> epsilon = EpsilonAfter(plan, steps_done);
-      progress_.Update(name, {"training", steps_done, plan.steps(), start, epsilon.value_or(plan.epsilon())});
-      return KeepGoing(name);
-    };
-    return Train(plan, *graph, device_, random, on_step);
+    DPAR_ASSIGN_OR_RETURN(const TrainedModel trained, TrainModel(stored));
+    return Save(stored, trained);
   } catch (const std::exception&) {
     return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, kFailedAfterOpening);
   }
 }
 
+absl::StatusOr<TrainedModel> Worker::TrainModel(const StoredJob& stored) {
+  const std::string& name = stored.job.name();
+  const v1::Plan& plan = stored.job.plan();
+  progress_.Update(name, {"loading", 0, 0, absl::Now(), 0});
+  const v1::TrainingSpec& spec = stored.job.spec();
+  const absl::StatusOr<SealedGraph> sealed = SealedGraph::Open(directory_.DatasetFile(spec.dataset()));
+  if (absl::IsNotFound(sealed.status()) || absl::IsFailedPrecondition(sealed.status())) {
+    // The file could not be opened at all, or is of a newer program: a fault of the machine, not of the data.
+    return Unavailable(sealed.status().code() == absl::StatusCode::kNotFound
+                           ? "the dataset's file cannot be opened"
+                           : "the dataset's file was sealed by a newer program");
+  }
+  const absl::StatusOr<GraphView> graph = sealed.ok() ? sealed->View() : sealed.status();
+  if (absl::IsDataLoss(graph.status())) {
+    spdlog::error("worker: the sealed file of {} is damaged; dpard check says where", spec.dataset());
+  }
+  DPAR_RETURN_IF_ERROR(graph.status());
+  TrainingProgress progress(progress_, name, EpsilonOf(plan, graph->sizes));
+  TrainingCallbacks callbacks;
+  callbacks.keep_going = [&] { return KeepGoing(name); };
+  callbacks.on_progress = [&](TrainingStage stage, int64_t completed, int64_t total) {
+    progress.Report(stage, completed, total);
+  };
+  // Fresh noise for every attempt: no output of an attempt that died left the trainer, so the same reservation covers
+  // the next one.
+  SecureRandom random;
+  absl::StatusOr<TrainedModel> trained = Train(plan, *graph, {device_, HardwareThreads()}, random, callbacks);
+  unfinished_epsilon_ = progress.TakeUnfinished();
+  return trained;
+}
+
 bool Worker::KeepGoing(const std::string& job) {
-  if (stopping_) {
+  if (stopping_ || cancelled_) {
     return false;
   }
-  if (!check_cancel_.exchange(false)) {
+  // Of the threads that see a notice, one asks the store.
+  if (!check_cancel_ || !check_cancel_.exchange(false)) {
     return true;
   }
-  bool cancelled = false;
   const absl::Status status = database_.Read([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const StoredJob stored, GetJob(transaction, job));
-    cancelled = stored.cancel_requested;
+    if (stored.cancel_requested) {
+      cancelled_ = true;  // never back to false: an older answer may arrive later
+    }
     return absl::OkStatus();
   });
   if (!status.ok()) {
-    check_cancel_ = true;  // look again at the next step
+    check_cancel_ = true;  // look again the next time
   }
-  return !cancelled;
+  return !cancelled_;
 }
 
-absl::Status Worker::Finish(const StoredJob& stored, const LinearModel& model) {
-  const std::string& name = stored.job.name();
-  progress_.Update(name, {"saving", 0, 0, absl::Now(), stored.job.plan().epsilon()});
-  const std::string weights = directory_.WeightsFile(name);
-  const std::string script = directory_.ScriptFile(name);
+absl::StatusOr<JobOutput> Worker::Save(const StoredJob& stored, const TrainedModel& trained) {
+  progress_.Update(stored.job.name(), {"saving", 0, 0, absl::Now(), stored.job.plan().epsilon()});
+  // A model that is none would be the data's fault; whatever fails after this is the machine's.
+  DPAR_RETURN_IF_ERROR(ValidateModel(trained.model));
+  JobOutput output;
+  output.evaluation = trained.evaluation;
+  const absl::Status written = WriteFiles(stored.job.name(), trained.model, output);
+  if (!written.ok() && !absl::IsCancelled(written)) {
+    return Unavailable(written.message());
+  }
+  DPAR_RETURN_IF_ERROR(written);
+  return output;
+}
+
+absl::Status Worker::WriteFiles(const std::string& job, const Model& model, JobOutput& output) {
+  const std::string weights = directory_.WeightsFile(job);
+  const std::string script = directory_.ScriptFile(job);
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(weights));
   DPAR_RETURN_IF_ERROR(WriteModelFile(weights, model));
+  if (!KeepGoing(job)) {
+    return absl::CancelledError("the job was cancelled while it was saved");
+  }
   DPAR_RETURN_IF_ERROR(WriteTorchScript(script, model));
-  JobOutput output;
   DPAR_ASSIGN_OR_RETURN(output.weights_sha256, Sha256File(weights));
   DPAR_ASSIGN_OR_RETURN(output.script_sha256, Sha256File(script));
   DPAR_ASSIGN_OR_RETURN(output.weights_bytes, FileSize(weights));
   DPAR_ASSIGN_OR_RETURN(output.script_bytes, FileSize(script));
+  return absl::OkStatus();
+}
 
+absl::Status Worker::Finish(const StoredJob& stored, JobOutput output) {
+  const std::string& name = stored.job.name();
   Statement statement;
   statement.subjects = {{"model.npz", output.weights_sha256}, {"model.pt", output.script_sha256}};
   statement.job = name;
   statement.dataset = stored.job.spec().dataset();
   statement.plan = stored.job.plan();
+  statement.evaluation = output.evaluation;
   statement.software = absl::StrCat("dpar ", DPAR_VERSION);
 
   // The files are on disk and synced but nobody can ask for them before this transaction makes the job SUCCEEDED. It
   // posts the price with it, so there is no output without its posted entry.
   DPAR_RETURN_IF_ERROR(database_.Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const StoredJob now, GetJob(transaction, name));
+    if (now.cancel_requested) {
+      return absl::CancelledError("the job was cancelled before its model was released");
+    }
     const EntryContext context = Now("worker");
     statement.created_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", context.time, absl::UTCTimeZone());
     DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, GetDataset(transaction, statement.dataset));
@@ -258,13 +293,13 @@ absl::Status Worker::Finish(const StoredJob& stored, const LinearModel& model) {
     if (!stored.budget_id.empty()) {
       DPAR_ASSIGN_OR_RETURN(const EntryPosition position,
                             Post(transaction, stored.budget_id, name, stored.job.attempts(), context));
-      DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, GetBudget(transaction, stored.budget_id));
+      DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, stored.budget_id));
       statement.budget = absl::StrCat(statement.dataset, "/budget");
       statement.ledger_sequence = position.sequence;
       statement.ledger_hash = position.hash;
-      statement.cap_epsilon = budget.cap_epsilon();
-      statement.cap_delta = budget.cap_delta();
-      statement.order = budget.order();
+      statement.cap_epsilon = account.terms.cap_epsilon;
+      statement.cap_delta = account.terms.cap_delta;
+      statement.order = account.terms.order;
       statement.units = stored.job.plan().price_units();
     }
     DPAR_ASSIGN_OR_RETURN(output.envelope, SignStatement(statement, key_));
@@ -274,8 +309,13 @@ absl::Status Worker::Finish(const StoredJob& stored, const LinearModel& model) {
   return absl::OkStatus();
 }
 
+absl::Status Worker::RemoveFiles(const std::string& job) const {
+  return RemoveTree(std::filesystem::path(directory_.WeightsFile(job)).parent_path().string());
+}
+
 absl::Status Worker::GiveUp(const StoredJob& stored, const absl::Status& cause) {
   const std::string& name = stored.job.name();
+  DPAR_RETURN_IF_ERROR(RemoveFiles(name));
   return database_.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const StoredJob now, GetJob(transaction, name));
     if (absl::IsCancelled(cause) && now.cancel_requested) {

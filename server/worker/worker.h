@@ -3,6 +3,7 @@
 #define DPAR_SERVER_WORKER_WORKER_H_
 
 #include <atomic>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -10,11 +11,12 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "core/certificate/signing_key.h"
-#include "core/infer/model.h"
+#include "core/train/train.h"
 #include "server/queue/queue.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/worker/progress.h"
+#include "server/worker/training_progress.h"
 
 namespace dpar {
 
@@ -45,11 +47,19 @@ class Worker {
   // Resolves jobs that are RUNNING though nobody runs them.
   absl::Status Recover();
   void RunJob(const StoredJob& stored);
-  absl::StatusOr<LinearModel> TrainModel(const StoredJob& stored);
+  // Trains and saves. Nothing of it is visible yet.
+  absl::StatusOr<JobOutput> RunAttempt(const StoredJob& stored);
+  absl::StatusOr<TrainedModel> TrainModel(const StoredJob& stored);
+  absl::StatusOr<JobOutput> Save(const StoredJob& stored, const TrainedModel& trained);
+  absl::Status WriteFiles(const std::string& job, const Model& model, JobOutput& output);
+  // False once the worker stops or the job's cancel was requested. From any thread, as often as one likes: the store is
+  // asked only after Notify.
   bool KeepGoing(const std::string& job);
-  // The one way out for a model.
-  absl::Status Finish(const StoredJob& stored, const LinearModel& model);
+  // The one way out for a model. CANCELLED, and nothing done, when a cancel came first.
+  absl::Status Finish(const StoredJob& stored, JobOutput output);
   absl::Status GiveUp(const StoredJob& stored, const absl::Status& cause);
+  // Removes files that no posted entry made visible.
+  absl::Status RemoveFiles(const std::string& job) const;
 
   Database& database_;
   const DataDirectory& directory_;
@@ -58,7 +68,10 @@ class Worker {
   const WorkerOptions options_;
   std::string device_;
   std::atomic<bool> stopping_ = false;
-  std::atomic<bool> check_cancel_ = false;
+  std::atomic<bool> check_cancel_ = false;  // the store may hold a cancel that was not seen yet
+  std::atomic<bool> cancelled_ = false;     // the running job's cancel was seen
+  // A number for a job that has ended; waited for when the next one has, or the worker is destroyed.
+  std::future<TrainingProgress::Epsilon> unfinished_epsilon_;
   absl::Mutex mutex_;
   bool woken_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

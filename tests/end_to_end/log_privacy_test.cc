@@ -13,15 +13,18 @@ namespace dpar::e2e {
 namespace {
 
 // Numbers that stand in the graph and, by their length, nowhere else by chance.
-constexpr float kMarkedFeature = 91827360;
+constexpr float kMarkedFeature = 91827360.0F;
 constexpr int32_t kMarkedLabel = 7391;
 constexpr int64_t kClasses = 8000;
 
 Graph MarkedGraph() {
-  Graph graph = MakeGraph(900, {.nodes = 60, .classes = 3, .features = 40});
+  Graph graph = MakeGraph(900, {.nodes = kClasses + 1000, .classes = 3, .features = 40, .features_per_node = 2});
   graph.sizes.class_count = kClasses;
   for (size_t i = 0; i < graph.features.values.size(); i += 7) graph.features.values[i] = kMarkedFeature;
-  for (size_t i = 0; i < graph.labels.size(); i += 5) graph.labels[i] = kMarkedLabel;
+  // Every class occurs, the marked one often.
+  for (size_t i = 0; i < graph.labels.size(); ++i) {
+    graph.labels[i] = i < static_cast<size_t>(kClasses) ? static_cast<int32_t>(i) : kMarkedLabel;
+  }
   return graph;
 }
 
@@ -37,7 +40,9 @@ TEST(LogPrivacyTest, ATraceLevelLogHoldsNoContentOfTheGraphAndNoSecret) {
   const Client owner = server.Owner(tenant);
   const Graph graph = MarkedGraph();
   const std::string dataset = UploadGraph(owner, tenant.name, graph);
-  const auto created = CreateJob(owner, JobRequest(dataset, 1));
+  v1::CreateJobRequest request = JobRequest(dataset, 1);
+  request.mutable_spec()->mutable_options()->set_steps(2);
+  const auto created = CreateJob(owner, request);
   ASSERT_THAT(created.status, IsOk());
   EXPECT_EQ(WaitForJob(owner, created.value.name()).state(), v1::Job::SUCCEEDED);
 
@@ -46,6 +51,13 @@ TEST(LogPrivacyTest, ATraceLevelLogHoldsNoContentOfTheGraphAndNoSecret) {
   const std::string spoiled = NpzBytes(arrays);
   EXPECT_THAT(UploadFile(owner, OpenRequest(tenant.name, spoiled, graph.sizes), spoiled).status,
               IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_GRAPH));
+  Graph unlabelled = graph;
+  unlabelled.labels[kMarkedLabel] = -1;
+  for (int32_t& label : unlabelled.labels) label = label == kMarkedLabel ? 0 : label;
+  const std::string without_a_class = GraphBytes(unlabelled);
+  const auto refused = UploadFile(owner, OpenRequest(tenant.name, without_a_class, graph.sizes), without_a_class);
+  EXPECT_THAT(refused.status, IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_GRAPH));
+  EXPECT_THAT(refused.status.error_message(), ::testing::HasSubstr("7391"));
   const std::string wrong_token = "dpar_nobody_" + std::string(60, 'e') + "0123";
   v1::WhoAmIRequest who;
   EXPECT_FALSE(server.MakeClient(wrong_token).Call(&v1::ServerService::Stub::WhoAmI, who).status.ok());

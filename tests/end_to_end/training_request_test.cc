@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -166,7 +167,7 @@ TEST_F(TrainingRequestTest, ValidateOnlyPlansAndPricesAndReservesNothing) {
 }
 
 TEST_F(TrainingRequestTest, AMethodThatIsNotThereYetSaysSo) {
-  for (const v1::Method method : {v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM, v1::GAP, v1::SAGE}) {
+  for (const v1::Method method : {v1::GAP, v1::SAGE}) {
     v1::CreateJobRequest request = JobRequest(dataset_, 1);
     request.mutable_spec()->set_method(method);
     EXPECT_THAT(CreateJob(*owner_, request).status, IsError(grpc::StatusCode::UNIMPLEMENTED, v1::NOT_IMPLEMENTED))
@@ -175,13 +176,55 @@ TEST_F(TrainingRequestTest, AMethodThatIsNotThereYetSaysSo) {
   ExpectUntouched();
 }
 
-TEST_F(TrainingRequestTest, ASeedOrNoNoiseOnPrivateDataIsRefused) {
+TEST_F(TrainingRequestTest, ASeedIsNotThereYet) {
   v1::CreateJobRequest seeded = JobRequest(dataset_, 1);
   seeded.mutable_spec()->set_seed(1);
-  EXPECT_FALSE(CreateJob(*owner_, seeded).status.ok());
-  v1::CreateJobRequest noiseless = JobRequest(dataset_, 1);
-  noiseless.mutable_spec()->set_non_private(true);
-  EXPECT_FALSE(CreateJob(*owner_, noiseless).status.ok());
+  const auto answer = CreateJob(*owner_, seeded);
+  EXPECT_THAT(answer.status, IsError(grpc::StatusCode::UNIMPLEMENTED, v1::NOT_IMPLEMENTED));
+  EXPECT_EQ(ErrorMetadata(answer.status, "field"), "seed");
+  ExpectUntouched();
+}
+
+TEST_F(TrainingRequestTest, NoNoiseOnPrivateDataIsRefusedWhateverElseIsAsked) {
+  for (const double epsilon : {0.0, 1.0}) {
+    for (const bool validate_only : {false, true}) {
+      v1::CreateJobRequest noiseless = JobRequest(dataset_, epsilon);
+      noiseless.mutable_spec()->set_non_private(true);
+      noiseless.set_validate_only(validate_only);
+      const auto answer = CreateJob(*owner_, noiseless);
+      EXPECT_THAT(answer.status, IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::INVALID_FIELD));
+      EXPECT_EQ(ErrorMetadata(answer.status, "field"), "non_private");
+    }
+  }
+  ExpectUntouched();
+}
+
+TEST_F(TrainingRequestTest, OptionsOutOfRangeOrOfAnotherMethodAreInvalidFields) {
+  const auto field = [&](v1::Method method, const std::function<void(v1::TrainingOptions&)>& change) {
+    v1::CreateJobRequest request = JobRequest(dataset_, 1);
+    request.mutable_spec()->set_method(method);
+    change(*request.mutable_spec()->mutable_options());
+    const auto answer = CreateJob(*owner_, request);
+    EXPECT_THAT(answer.status, IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD));
+    return ErrorMetadata(answer.status, "field");
+  };
+  EXPECT_EQ(field(v1::FEATURES, [](auto& o) { o.set_batch_size(121); }), "options.batch_size");
+  EXPECT_EQ(field(v1::FEATURES, [](auto& o) { o.set_gradient_clip(0); }), "options.gradient_clip");
+  EXPECT_EQ(field(v1::FEATURES, [](auto& o) { o.set_top_k(2); }), "options.top_k");
+  EXPECT_EQ(field(v1::DPAR_EM0, [](auto& o) { o.set_structure_share(1.5); }), "options.structure_share");
+  EXPECT_EQ(field(v1::DPAR_EM0, [](auto& o) { o.set_row_clip(1); }), "options.row_clip");
+  EXPECT_EQ(field(v1::DPAR_GM, [](auto& o) { o.set_appr_nodes(121); }), "options.appr_nodes");
+  ExpectUntouched();
+}
+
+TEST_F(TrainingRequestTest, ThePapersPresetAboveTheCapIsRefusedForItsRealCost) {
+  v1::CreateJobRequest request = JobRequest(dataset_, 8);
+  request.mutable_spec()->set_preset(v1::PAPER);
+  request.mutable_spec()->mutable_options()->set_batch_size(8);
+  const auto answer = CreateJob(*owner_, request);
+  EXPECT_THAT(answer.status, IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::PRIVACY_BUDGET_EXHAUSTED));
+  EXPECT_THAT(answer.status.error_message(), ::testing::HasSubstr("epsilon 8 is the paper's claim"));
+  EXPECT_GT(std::stod(ErrorMetadata(answer.status, "asked_epsilon")), 8);
   ExpectUntouched();
 }
 

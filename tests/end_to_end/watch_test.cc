@@ -16,13 +16,15 @@ TEST_F(WatchTest, AWatchRisesInSequenceShowsPublicCountersAndEndsWithTheJob) {
   const Client owner = server().Owner(tenant);
   const std::string dataset = UploadGraph(
       owner, tenant.name, MakeGraph(700, {.nodes = 5000, .classes = 20, .features = 500, .features_per_node = 20}));
-  const auto created = CreateJob(owner, JobRequest(dataset, 1));
+  v1::CreateJobRequest request = JobRequest(dataset, 1);
+  request.mutable_spec()->set_method(v1::DPAR_GM);
+  const auto created = CreateJob(owner, request);
   ASSERT_THAT(created.status, IsOk());
   const Watched watched = WatchUntil(owner, created.value.name(), IsTerminal);
   ASSERT_THAT(watched.status, IsOk());
   ASSERT_FALSE(watched.messages.empty());
 
-  const std::set<std::string> stages = {"queued", "loading", "training", "saving", "succeeded"};
+  const std::set<std::string> stages = {"queued", "loading", "structure", "training", "saving", "succeeded"};
   int64_t last_sequence = 0;
   double last_epsilon = 0;
   for (size_t i = 0; i < watched.messages.size(); ++i) {
@@ -38,6 +40,11 @@ TEST_F(WatchTest, AWatchRisesInSequenceShowsPublicCountersAndEndsWithTheJob) {
       EXPECT_LE(message.completed(), message.total());
       EXPECT_GE(message.epsilon_so_far(), last_epsilon);
       last_epsilon = message.epsilon_so_far();
+    }
+    if (message.stage() == "structure") {
+      EXPECT_EQ(message.total(), 0);
+      EXPECT_FALSE(message.has_rate());
+      EXPECT_FALSE(message.has_eta());
     }
     EXPECT_LE(message.epsilon_so_far(), 1);
   }

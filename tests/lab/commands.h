@@ -18,8 +18,9 @@ struct CommandOutput {
 };
 using Command = std::function<absl::StatusOr<CommandOutput>()>;
 
-void AddApprCommand(CLI::App& app, Command& chosen);    // exact vectors
-void AddSelectCommand(CLI::App& app, Command& chosen);  // private rows
+void AddAccuracyCommand(CLI::App& app, Command& chosen);  // of trained models
+void AddApprCommand(CLI::App& app, Command& chosen);      // exact vectors
+void AddSelectCommand(CLI::App& app, Command& chosen);    // private rows
 
 }  // namespace dpar::lab
 

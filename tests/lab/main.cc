@@ -3,8 +3,9 @@
 //   main -> *_command.cc       one file for each command (commands.h)
 //             -> graph_input   the graph of --graph, whole or its largest component
 //             -> solver_flags  alpha, rho, gamma and the like, for every command that solves
-//             -> core/         solver, mechanisms, accountant
-//             -> rows_output   rows as JSON or as a table;  row_progress: how far they are
+//             -> slot_hash_split, option_setting   what accuracy trains on, and with which options
+//             -> core/         solver, mechanisms, accountant, planner, training, inference
+//             -> rows_output   rows as JSON or as a table;  row_progress, progress_line: how far the work is
 #include <iostream>
 #include <string>
 
@@ -25,14 +26,15 @@ constexpr int kUsage = 2;
 constexpr int kHelpColumn = 34;
 
 constexpr const char* kDescription =
-    "dpar-lab: personalised PageRank on graphs in local files, exact and private. For research: nothing is charged to "
-    "any ledger";
+    "dpar-lab: personalised PageRank, exact and private, and training on graphs in local files. For research: nothing "
+    "is charged to any ledger";
 
 constexpr const char* kFooter =
     "A first run:\n"
     "  dpar graph generate -o graph.npz\n"
     "  dpar-lab appr --graph graph.npz --seeds 0,5,9 --json\n"
     "  dpar-lab select --graph graph.npz --mechanism gm --epsilon 1 --delta 1e-5\n"
+    "  dpar-lab accuracy --graph graph.npz --method auto --epsilon 1 --delta 1e-5\n"
     "\n"
     "Exit codes: 0 done, 1 failed, 2 usage.\n"
     "dpar-lab COMMAND --help shows a command's options and an example.";
@@ -43,6 +45,7 @@ void Declare(CLI::App& app, Command& chosen) {
   app.set_version_flag("--version", "dpar-lab " DPAR_VERSION, "Print the version and exit");
   app.require_subcommand(1);
   app.footer(kFooter);
+  AddAccuracyCommand(app, chosen);
   AddApprCommand(app, chosen);
   AddSelectCommand(app, chosen);
 }

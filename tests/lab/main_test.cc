@@ -22,13 +22,15 @@ TEST_F(LabTest, FilesThatAreNoGraphsAreRefused) {
   ASSERT_TRUE(WriteSealedGraph(sealed, MakeGraph(2, {{0, 1}})).ok());
   e2e::WriteFile(sealed, e2e::ReadFile(sealed).substr(0, 100));
   const std::string missing = directory_.File("missing.npz");
-  for (const std::string command : {"appr", "select"}) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"accuracy", "--non-private"},
+      {"appr", "--seeds", "0"},
+      {"select", "--mechanism", "gm", "--epsilon", "1", "--delta", "1e-5"},
+  };
+  for (const std::vector<std::string>& command : commands) {
     const auto refused = [&command](const std::string& file, int exit_code, const std::string& message) {
-      std::vector<std::string> arguments = {command, "--graph", file};
-      const std::vector<std::string> rest =
-          command == "appr" ? std::vector<std::string>{"--seeds", "0"}
-                            : std::vector<std::string>{"--mechanism", "gm", "--epsilon", "1", "--delta", "1e-5"};
-      arguments.insert(arguments.end(), rest.begin(), rest.end());
+      std::vector<std::string> arguments = command;
+      arguments.insert(arguments.end(), {"--graph", file});
       ExpectRefused(arguments, exit_code, message);
     };
     refused(missing, kUsage, absl::StrCat("cannot read '", missing, "': No such file or directory"));
@@ -41,6 +43,7 @@ TEST_F(LabTest, FilesThatAreNoGraphsAreRefused) {
 
 TEST_F(LabTest, HelpShowsAnExampleOfEachCommand) {
   EXPECT_THAT(Run({"--help"}).out, HasSubstr("dpar-lab appr --graph graph.npz --seeds 0,5,9"));
+  EXPECT_THAT(Run({"accuracy", "--help"}).out, HasSubstr("Example:\n  dpar-lab accuracy --graph graph.npz"));
   EXPECT_THAT(Run({"appr", "--help"}).out, HasSubstr("Example:\n  dpar-lab appr --graph graph.npz"));
   EXPECT_THAT(Run({"select", "--help"}).out, HasSubstr("Example:\n  dpar-lab select --graph graph.npz"));
   EXPECT_EQ(Run({"select", "--help"}).exit_code, kDone);

@@ -4,11 +4,6 @@
 #include "core/validate.h"
 
 namespace dpar::lab {
-namespace {
-
-constexpr int64_t kMaxThreads = 1024;
-
-}  // namespace
 
 void AddSolverFlags(CLI::App& command, SolverFlags& flags) {
   AddGraphFlags(command, flags.graph);

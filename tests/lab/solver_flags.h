@@ -2,6 +2,8 @@
 #ifndef DPAR_TESTS_LAB_SOLVER_FLAGS_H_
 #define DPAR_TESTS_LAB_SOLVER_FLAGS_H_
 
+#include <cstdint>
+
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "core/appr/solver.h"
@@ -9,6 +11,8 @@
 #include "tests/lab/graph_input.h"
 
 namespace dpar::lab {
+
+inline constexpr int64_t kMaxThreads = 1024;
 
 struct SolverFlags {
   GraphFlags graph;

@@ -1,48 +1,34 @@
 #include "core/certificate/testing/example_statement.h"
 
-#include <cmath>
-
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
 #include "core/certificate/strict_json.h"
+#include "core/plan/plan.h"
 #include "core/privacy/budget.h"
-#include "core/privacy/gaussian.h"
 
 namespace dpar {
 namespace {
 
-v1::Plan ExamplePlan(const PublicSizes& sizes, double epsilon, double delta) {
-  constexpr int kSteps = 97;
-  constexpr double kClip = 0.3;
-  v1::Plan plan;
-  plan.set_method(v1::FEATURES);
-  plan.set_training_slots(sizes.node_count);
-  plan.set_epsilon(epsilon);
-  plan.set_delta(delta);
-  plan.set_accountant(v1::SOUND);
-  plan.set_steps(kSteps);
-  plan.set_learning_rate(35.6789012345);
-  plan.set_momentum(0.9);
-  plan.set_gradient_clip(kClip);
-  plan.set_lattice_bits(20);
-  plan.set_summation_error(1e-9);
-  plan.set_logit_noise(0.1 + 0.2);
-  const double width = std::sqrt(static_cast<double>((sizes.feature_count + 1) * sizes.class_count));
-  const double mu = GaussianMu(epsilon, delta).value();
-  // sensitivity = C + sigma 2^-bits sqrt(D) + 2E, and sigma = sqrt(T) sensitivity / mu.
-  const double ratio = std::sqrt(static_cast<double>(kSteps)) / mu;
-  const double sensitivity = (kClip + 2 * plan.summation_error()) / (1 - ratio * std::ldexp(width, -20));
-  plan.set_noise_multiplier(ratio * sensitivity / kClip);
-  v1::GaussianEvent& event = *plan.mutable_event()->mutable_gaussian();
-  event.set_noise_stddev(plan.noise_multiplier() * kClip);
-  event.set_sensitivity(sensitivity);
-  event.set_count(kSteps);
-  return plan;
+v1::Evaluation ExampleEvaluation(const v1::EvaluationPlan& plan) {
+  v1::Evaluation evaluation;
+  evaluation.set_accuracy(0.8125);
+  evaluation.set_low(0.78);
+  evaluation.set_high(0.84);
+  evaluation.set_held_out_slots(plan.held_out_slots());
+  return evaluation;
 }
 
 }  // namespace
 
-Statement ExampleStatement() {
+v1::TrainingSpec ExampleSpec() {
+  v1::TrainingSpec spec;
+  spec.set_epsilon(1);
+  spec.mutable_options()->set_steps(97);
+  spec.mutable_options()->set_learning_rate(35.6789012345);
+  return spec;
+}
+
+Statement ExampleStatement(v1::TrainingSpec spec) {
   Statement statement;
   statement.subjects = {{"model.npz", Sha256Hex("npz")}, {"model.pt", Sha256Hex("pt")}};
   statement.job = "tenants/acme/jobs/j-1";
@@ -50,7 +36,17 @@ Statement ExampleStatement() {
   statement.dataset_digest = HmacSha256Hex("key", "content");
   statement.sizes = {.node_count = 2995, .feature_count = 2879, .class_count = 7};
   const BudgetTerms terms = MakeBudgetTerms(8, 3e-5).value();
-  statement.plan = ExamplePlan(statement.sizes, 1, terms.cap_delta);
+  spec.set_delta(terms.cap_delta);
+  statement.plan = MakePlan(spec, statement.sizes).value();
+  if (statement.plan.has_evaluation()) {
+    statement.evaluation = ExampleEvaluation(statement.plan.evaluation());
+  }
+  statement.software = "dpar 0.2.0";
+  statement.created_at = "2026-01-02T03:04:05Z";
+  statement.is_public = spec.non_private();
+  if (statement.is_public) {
+    return statement;
+  }
   statement.budget = "tenants/acme/datasets/cora/budget";
   statement.ledger_sequence = 3;
   statement.ledger_hash = Sha256Hex("entry");
@@ -59,8 +55,6 @@ Statement ExampleStatement() {
   statement.order = terms.order;
   statement.units = EventUnits(statement.plan.event(), terms.order).value();
   statement.plan.set_price_units(statement.units);
-  statement.software = "dpar 0.1.0";
-  statement.created_at = "2026-01-02T03:04:05Z";
   return statement;
 }
 

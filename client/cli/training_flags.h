@@ -1,0 +1,31 @@
+// The options of training as flags of `dpar train`: one for every field of v1.TrainingOptions, made from its
+// definition.
+#ifndef DPAR_CLIENT_CLI_TRAINING_FLAGS_H_
+#define DPAR_CLIENT_CLI_TRAINING_FLAGS_H_
+
+#include <string>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "client/cli/typed_flags.h"
+#include "dpar/v1/training.pb.h"
+
+namespace dpar {
+
+// Headings of `dpar train --help`.
+inline constexpr const char* kStructureFlags = "Structure, for dpar-em0, dpar-em1 and dpar-gm";
+inline constexpr const char* kDescentFlags = "Training; what is left out follows from the public sizes";
+
+// Declares the flags. What is typed goes to `flags`.
+void AddTrainingFlags(CLI::App& command, Flags& flags);
+
+// The options that were typed. INVALID_ARGUMENT names the flag, what is allowed and what was typed; whether a number is
+// in range is the server's to say.
+absl::StatusOr<v1::TrainingOptions> ReadTrainingFlags(const Flags& flags);
+
+// "top-k" for top_k.
+std::string TrainingFlagName(const google::protobuf::FieldDescriptor& field);
+
+}  // namespace dpar
+
+#endif  // DPAR_CLIENT_CLI_TRAINING_FLAGS_H_

@@ -1,0 +1,77 @@
+#include "core/infer/logits.h"
+
+#include <vector>
+
+#include "core/infer/input_rows.h"
+
+namespace dpar {
+namespace {
+
+using WeightMatrix = Eigen::Map<const NodeMatrix>;
+using DoubleRow = Eigen::RowVectorXd;
+
+// A model laid out for use. Sums are in double: where a row is close to the center, scale phi(x) W and shift m W are
+// large and nearly the same, and no sum of products of three floats overflows.
+class Layers {
+ public:
+  explicit Layers(const Model& model)
+      : weights_(model.weights.data(), model.feature_count + 1, model.width()),
+        bias_(kBiasInput * weights_.row(model.feature_count).cast<double>()),
+        center_product_(DoubleRow::Zero(model.width())),
+        output_weights_(Eigen::Map<const NodeMatrix>(model.output_weights.data(), model.hidden_size, model.class_count)
+                            .cast<double>()),
+        input_(model.transform, model.center) {
+    for (size_t i = 0; i < model.center.size(); ++i) {
+      center_product_ +=
+          static_cast<double>(model.center[i]) * weights_.row(static_cast<Eigen::Index>(i)).cast<double>();
+    }
+  }
+
+  // z W = scale phi(x) W - shift (m W) + 0.1 b. `phi` is scratch memory.
+  void FirstLayer(std::span<const int32_t> columns, std::span<const float> values, std::vector<float>& phi,
+                  DoubleRow& out) const {
+    phi.resize(values.size());
+    TransformEntries(input_.transform(), values, phi);
+    const InputScale input = input_.Scale(columns, phi);
+    out = bias_ - input.shift * center_product_;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      out += (input.scale * static_cast<double>(phi[i])) * weights_.row(columns[i]).cast<double>();
+    }
+  }
+
+  // relu(z W) V, or z W without a hidden layer.
+  void Output(const DoubleRow& first_layer, DoubleRow& out) const {
+    if (output_weights_.rows() == 0) {
+      out = first_layer;
+    } else {
+      out.noalias() = first_layer.cwiseMax(0) * output_weights_;
+    }
+  }
+
+ private:
+  WeightMatrix weights_;
+  DoubleRow bias_;
+  DoubleRow center_product_;
+  Eigen::MatrixXd output_weights_;
+  InputTransform input_;
+};
+
+}  // namespace
+
+NodeMatrix Logits(const Model& model, const SparseRowsView& features, int threads) {
+  const Layers layers(model);
+  NodeMatrix logits(features.row_count(), model.class_count);
+  ForRowBlocks(features.row_count(), threads, [&](int64_t first, int64_t last) {
+    std::vector<float> phi;
+    DoubleRow first_layer(model.width());
+    DoubleRow output(model.class_count);
+    for (int64_t row = first; row < last; ++row) {
+      layers.FirstLayer(features.row_columns(row), features.row_values(row), phi, first_layer);
+      layers.Output(first_layer, output);
+      logits.row(row) = output.cwiseMax(-kLogitBound).cwiseMin(kLogitBound).cast<float>();
+    }
+  });
+  return logits;
+}
+
+}  // namespace dpar

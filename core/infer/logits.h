@@ -1,0 +1,19 @@
+// A model's logits for feature rows, without any graph.
+#ifndef DPAR_CORE_INFER_LOGITS_H_
+#define DPAR_CORE_INFER_LOGITS_H_
+
+#include "core/graph/graph.h"
+#include "core/infer/model.h"
+#include "core/infer/row_blocks.h"
+
+namespace dpar {
+
+// Logits lie within this, so that a model with absurd weights gives no infinities, whose differences are not numbers.
+inline constexpr double kLogitBound = 1e25;
+
+// One row of logits for each feature row; columns are below the model's feature count. The model is valid.
+NodeMatrix Logits(const Model& model, const SparseRowsView& features, int threads);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_INFER_LOGITS_H_

@@ -1,0 +1,129 @@
+#include "core/infer/mean_field.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "core/parallel.h"
+
+namespace dpar {
+namespace {
+
+using DoubleRow = Eigen::RowVectorXd;
+
+constexpr int kIterations = 30;
+// Added to the links between any two classes, as a share of all links, so that no class is without any.
+constexpr double kLinkSmoothing = 2e-3;
+constexpr float kLeastMessage = 1e-9F;
+// Probabilities below exp of this are 0: next to kLeastMessage they are nothing, and their products would be subnormal
+// numbers, which are slow.
+constexpr float kLeastExponent = -60;
+constexpr int64_t kMaxPartialSums = 64;
+
+// Adds up the neighbours' rows, in double: a node may have millions of them.
+void AddNeighbours(const EdgesView& edges, int64_t node, const NodeMatrix& rows, DoubleRow& sum) {
+  for (const int32_t neighbour : edges.neighbours_of(node)) {
+    sum += rows.row(neighbour).cast<double>();
+  }
+}
+
+void Softmax(const DoubleRow& scores, Eigen::RowVectorXf& out) {
+  out = (scores.array() - scores.maxCoeff()).cast<float>();
+  out = (out.array() < kLeastExponent).select(0.0F, out.array().exp());
+  out /= out.sum();
+}
+
+NodeMatrix SoftmaxRows(const NodeMatrix& scores, int threads) {
+  NodeMatrix result(scores.rows(), scores.cols());
+  ForRowBlocks(scores.rows(), threads, [&](int64_t first, int64_t last) {
+    Eigen::RowVectorXf probabilities(scores.cols());
+    for (int64_t node = first; node < last; ++node) {
+      Softmax(scores.row(node).cast<double>(), probabilities);
+      result.row(node) = probabilities;
+    }
+  });
+  return result;
+}
+
+// Rows first..last-1 of q^T A q. Blocks are short enough for sums in float.
+Eigen::MatrixXd PartialLinks(const EdgesView& edges, const NodeMatrix& q, int64_t first, int64_t last) {
+  Eigen::MatrixXd links = Eigen::MatrixXd::Zero(q.cols(), q.cols());
+  NodeMatrix around(kRowBlock, q.cols());
+  DoubleRow sum(q.cols());
+  for (int64_t block = first; block < last; block += kRowBlock) {
+    const int64_t rows = std::min(kRowBlock, last - block);
+    for (int64_t i = 0; i < rows; ++i) {
+      sum.setZero();
+      AddNeighbours(edges, block + i, q, sum);
+      around.row(i) = sum.cast<float>();
+    }
+    const NodeMatrix product = q.middleRows(block, rows).transpose() * around.topRows(rows);
+    links += product.cast<double>();
+  }
+  return links;
+}
+
+// q^T A q: how much links each class with each. The nodes are cut into parts that follow from the sizes alone and are
+// added in order; the parts' sums take no more memory than q.
+Eigen::MatrixXd Links(const EdgesView& edges, const NodeMatrix& q, int threads) {
+  const int64_t least_part = std::max<int64_t>(kRowBlock, 2 * q.cols());
+  const int64_t parts = std::clamp<int64_t>(q.rows() / least_part, 1, kMaxPartialSums);
+  std::vector<Eigen::MatrixXd> sums(static_cast<size_t>(parts));
+  ParallelFor(parts, threads, [&](int /*worker*/, int64_t part) {
+    sums[static_cast<size_t>(part)] = PartialLinks(edges, q, q.rows() * part / parts, q.rows() * (part + 1) / parts);
+  });
+  for (int64_t part = 1; part < parts; ++part) {
+    sums[0] += sums[static_cast<size_t>(part)];
+  }
+  return sums[0];
+}
+
+// psi: how much likelier than chance each class is linked to each.
+Eigen::MatrixXf Affinity(const Eigen::MatrixXd& links, double edge_entries) {
+  const auto classes = static_cast<double>(links.rows());
+  Eigen::MatrixXd joint = links + links.transpose();
+  joint.array() += kLinkSmoothing * edge_entries / (classes * classes);
+  const Eigen::VectorXd mass = joint.rowwise().sum();
+  const Eigen::VectorXd inverse = mass.cwiseInverse();
+  return (mass.sum() * (inverse.asDiagonal() * joint * inverse.asDiagonal())).cast<float>();
+}
+
+// log(q psi^T + 1e-9): what each node tells its neighbours.
+void MakeMessages(const NodeMatrix& q, const Eigen::MatrixXf& psi, int threads, NodeMatrix& messages) {
+  ForRowBlocks(q.rows(), threads, [&](int64_t first, int64_t last) {
+    auto block = messages.middleRows(first, last - first);
+    block.noalias() = q.middleRows(first, last - first) * psi.transpose();
+    block = (block.array() + kLeastMessage).log();
+  });
+}
+
+}  // namespace
+
+NodeMatrix MeanField(const EdgesView& edges, NodeMatrix logits, double logit_noise, int threads) {
+  // U takes the logits' place.
+  logits *= static_cast<float>(2 / std::sqrt(1 + std::numbers::pi * logit_noise * logit_noise / 8));
+  NodeMatrix q = SoftmaxRows(logits, threads);
+  if (edges.neighbours.empty()) {
+    return q;
+  }
+  NodeMatrix messages(q.rows(), q.cols());
+  for (int iteration = 0; iteration < kIterations; ++iteration) {
+    const Eigen::MatrixXf psi = Affinity(Links(edges, q, threads), static_cast<double>(edges.neighbours.size()));
+    MakeMessages(q, psi, threads, messages);
+    const float kept = iteration == 0 ? 0.0F : 0.5F;
+    ForRowBlocks(q.rows(), threads, [&](int64_t first, int64_t last) {
+      DoubleRow scores(q.cols());
+      Eigen::RowVectorXf next(q.cols());
+      for (int64_t node = first; node < last; ++node) {
+        scores = logits.row(node).cast<double>();
+        AddNeighbours(edges, node, messages, scores);
+        Softmax(scores, next);
+        q.row(node) = kept * q.row(node) + (1 - kept) * next;
+      }
+    });
+  }
+  return q;
+}
+
+}  // namespace dpar

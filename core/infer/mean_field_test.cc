@@ -1,0 +1,247 @@
+#include "core/infer/mean_field.h"
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <set>
+#include <vector>
+
+#include "core/random/random.h"
+#include "core/random/testing/fixed_random.h"
+#include "gtest/gtest.h"
+
+namespace dpar {
+namespace {
+
+using ::dpar::testing::FixedRandom;
+using Table = std::vector<std::vector<double>>;
+
+struct Edges {
+  std::vector<int64_t> offsets = {0};
+  std::vector<int32_t> neighbours;
+
+  [[nodiscard]] EdgesView view() const { return {offsets, neighbours}; }
+};
+
+// The last tenth of the nodes are isolated.
+Edges RandomEdges(int32_t nodes, int64_t edges, FixedRandom& random) {
+  std::vector<std::set<int32_t>> rows(static_cast<size_t>(nodes));
+  const auto linked = static_cast<uint64_t>(nodes - nodes / 10);
+  for (int64_t i = 0; i < edges; ++i) {
+    const auto from = static_cast<int32_t>(UniformBelow(random, linked));
+    const auto to = static_cast<int32_t>(UniformBelow(random, linked));
+    if (from != to) {
+      rows[static_cast<size_t>(from)].insert(to);
+      rows[static_cast<size_t>(to)].insert(from);
+    }
+  }
+  Edges result;
+  for (const std::set<int32_t>& row : rows) {
+    result.neighbours.insert(result.neighbours.end(), row.begin(), row.end());
+    result.offsets.push_back(static_cast<int64_t>(result.neighbours.size()));
+  }
+  return result;
+}
+
+NodeMatrix RandomLogits(int64_t nodes, int64_t classes, FixedRandom& random) {
+  NodeMatrix logits(nodes, classes);
+  for (int64_t i = 0; i < logits.size(); ++i) {
+    logits.data()[i] = static_cast<float>(4 * UniformReal(random) - 2);
+  }
+  return logits;
+}
+
+std::vector<double> Softmax(std::vector<double> scores) {
+  const double largest = *std::max_element(scores.begin(), scores.end());
+  double total = 0;
+  for (double& score : scores) {
+    score = std::exp(score - largest);
+    total += score;
+  }
+  for (double& score : scores) {
+    score /= total;
+  }
+  return scores;
+}
+
+// psi of the formula in predict.h.
+Table Affinity(const Edges& edges, const Table& q) {
+  const size_t classes = q[0].size();
+  Table links(classes, std::vector<double>(classes, 0));
+  for (size_t i = 0; i < q.size(); ++i) {
+    for (const int32_t j : edges.view().neighbours_of(static_cast<int64_t>(i))) {
+      for (size_t a = 0; a < classes; ++a) {
+        for (size_t b = 0; b < classes; ++b) {
+          links[a][b] += q[i][a] * q[static_cast<size_t>(j)][b];
+        }
+      }
+    }
+  }
+  Table joint = links;
+  std::vector<double> mass(classes, 0);
+  double total = 0;
+  for (size_t a = 0; a < classes; ++a) {
+    for (size_t b = 0; b < classes; ++b) {
+      joint[a][b] = links[a][b] + links[b][a] +
+                    2e-3 * static_cast<double>(edges.neighbours.size()) / static_cast<double>(classes * classes);
+      mass[a] += joint[a][b];
+    }
+    total += mass[a];
+  }
+  for (size_t a = 0; a < classes; ++a) {
+    for (size_t b = 0; b < classes; ++b) {
+      joint[a][b] *= total / (mass[a] * mass[b]);
+    }
+  }
+  return joint;
+}
+
+// The formula of predict.h as it stands there, in double, for graphs with an edge.
+Table Reference(const Edges& edges, const NodeMatrix& logits, double logit_noise) {
+  const auto nodes = static_cast<size_t>(logits.rows());
+  const auto classes = static_cast<size_t>(logits.cols());
+  Table u(nodes, std::vector<double>(classes));
+  Table q(nodes);
+  for (size_t i = 0; i < nodes; ++i) {
+    for (size_t a = 0; a < classes; ++a) {
+      const auto logit = static_cast<double>(logits(static_cast<int64_t>(i), static_cast<int64_t>(a)));
+      u[i][a] = 2 * logit / std::sqrt(1 + std::numbers::pi * logit_noise * logit_noise / 8);
+    }
+    q[i] = Softmax(u[i]);
+  }
+  for (int iteration = 0; iteration < 30; ++iteration) {
+    const Table psi = Affinity(edges, q);
+    Table next = u;
+    for (size_t i = 0; i < nodes; ++i) {
+      for (const int32_t j : edges.view().neighbours_of(static_cast<int64_t>(i))) {
+        for (size_t a = 0; a < classes; ++a) {
+          double message = 1e-9;
+          for (size_t b = 0; b < classes; ++b) {
+            message += q[static_cast<size_t>(j)][b] * psi[a][b];
+          }
+          next[i][a] += std::log(message);
+        }
+      }
+      next[i] = Softmax(next[i]);
+    }
+    for (size_t i = 0; i < nodes; ++i) {
+      for (size_t a = 0; a < classes; ++a) {
+        q[i][a] = iteration == 0 ? next[i][a] : (q[i][a] + next[i][a]) / 2;
+      }
+    }
+  }
+  return q;
+}
+
+void ExpectNear(const NodeMatrix& q, const Table& expected, double tolerance) {
+  ASSERT_EQ(q.rows(), static_cast<int64_t>(expected.size()));
+  for (int64_t i = 0; i < q.rows(); ++i) {
+    for (int64_t a = 0; a < q.cols(); ++a) {
+      ASSERT_NEAR(q(i, a), expected[static_cast<size_t>(i)][static_cast<size_t>(a)], tolerance) << i << " " << a;
+    }
+  }
+}
+
+TEST(MeanFieldTest, FollowsTheFormulaOnRandomGraphs) {
+  FixedRandom random(1);
+  for (int round = 0; round < 40; ++round) {
+    const auto nodes = static_cast<int32_t>(2 + UniformBelow(random, 60));
+    const auto classes = static_cast<int64_t>(1 + UniformBelow(random, 6));
+    Edges edges = RandomEdges(nodes, int64_t{nodes} * 2, random);
+    const NodeMatrix logits = RandomLogits(nodes, classes, random);
+    const double noise = round % 2 == 0 ? 0 : 3 * UniformReal(random);
+    if (!edges.neighbours.empty()) {
+      ExpectNear(MeanField(edges.view(), logits, noise, 1), Reference(edges, logits, noise), 1e-5);
+    }
+  }
+}
+
+// Several blocks of rows and several parts of the sum over nodes.
+TEST(MeanFieldTest, FollowsTheFormulaOnALargerGraph) {
+  FixedRandom random(2);
+  const Edges edges = RandomEdges(2000, 6000, random);
+  const NodeMatrix logits = RandomLogits(2000, 4, random);
+  ExpectNear(MeanField(edges.view(), logits, 0.5, 3), Reference(edges, logits, 0.5), 1e-5);
+}
+
+TEST(MeanFieldTest, GivesTheSameBitsWhateverTheNumberOfThreads) {
+  FixedRandom random(3);
+  const Edges edges = RandomEdges(5000, 20'000, random);
+  const NodeMatrix logits = RandomLogits(5000, 5, random);
+  const NodeMatrix once = MeanField(edges.view(), logits, 1, 1);
+  for (const int threads : {2, 3, 8}) {
+    EXPECT_EQ(MeanField(edges.view(), logits, 1, threads), once) << threads;
+  }
+}
+
+TEST(MeanFieldTest, IsTheSoftmaxOfTheScaledLogitsWithoutEdges) {
+  Edges edges;
+  edges.offsets = {0, 0, 0};
+  NodeMatrix logits(2, 2);
+  logits << 1, 0, -2, 1;
+  const double scale = 2 / std::sqrt(1 + std::numbers::pi * 4 / 8);
+  const NodeMatrix q = MeanField(edges.view(), logits, 2, 1);
+  EXPECT_NEAR(q(0, 0), 1 / (1 + std::exp(-scale)), 1e-6);
+  EXPECT_NEAR(q(1, 1), 1 / (1 + std::exp(-3 * scale)), 1e-6);
+}
+
+TEST(MeanFieldTest, LetsIsolatedNodesKeepTheirOwn) {
+  Edges edges;  // 0 - 1, and 2
+  edges.offsets = {0, 1, 2, 2};
+  edges.neighbours = {1, 0};
+  NodeMatrix logits(3, 2);
+  logits << 1, 0, 0, 1, 0.5, 0;
+  EXPECT_NEAR(MeanField(edges.view(), logits, 0, 1)(2, 0), 1 / (1 + std::exp(-1)), 1e-6);
+}
+
+TEST(MeanFieldTest, TakesNoNodesAtAll) { EXPECT_EQ(MeanField(Edges().view(), NodeMatrix(0, 3), 0, 2).rows(), 0); }
+
+TEST(MeanFieldTest, IsSureOfTheOnlyClass) {
+  FixedRandom random(4);
+  const Edges edges = RandomEdges(20, 40, random);
+  EXPECT_EQ(MeanField(edges.view(), RandomLogits(20, 1, random), 1, 2), NodeMatrix::Ones(20, 1));
+}
+
+void ExpectProbabilities(const NodeMatrix& q) {
+  for (int64_t i = 0; i < q.rows(); ++i) {
+    ASSERT_NEAR(q.row(i).sum(), 1, 1e-5);
+    ASSERT_GE(q.row(i).minCoeff(), 0);
+    ASSERT_LE(q.row(i).maxCoeff(), 1);
+  }
+}
+
+TEST(MeanFieldTest, StaysFiniteWithHugeLogitsAndClassesThatNobodyHas) {
+  FixedRandom random(5);
+  const Edges edges = RandomEdges(200, 800, random);
+  for (const float size : {0.0F, 1.0F, 1e4F, 1e25F}) {
+    for (const double noise : {0.0, 1e-300, 1.0, 1e300}) {
+      NodeMatrix logits = size * RandomLogits(200, 4, random);
+      logits.col(3).setConstant(-size);
+      ExpectProbabilities(MeanField(edges.view(), logits, noise, 2));
+    }
+  }
+}
+
+// The sum of so many messages needs more than a float. Leaves of one class send the same message, so its rounding adds
+// up: 33,333 times 3e-8.
+TEST(MeanFieldTest, KeepsItsPrecisionAroundAHub) {
+  constexpr int32_t kLeaves = 100'000;
+  Edges edges;
+  for (int32_t leaf = 1; leaf <= kLeaves; ++leaf) {
+    edges.neighbours.push_back(leaf);
+  }
+  edges.offsets.push_back(kLeaves);
+  for (int32_t leaf = 1; leaf <= kLeaves; ++leaf) {
+    edges.neighbours.push_back(0);
+    edges.offsets.push_back(kLeaves + leaf);
+  }
+  NodeMatrix logits = NodeMatrix::Zero(kLeaves + 1, 3);
+  logits(0, 2) = 1e-3F;
+  for (int32_t leaf = 1; leaf <= kLeaves; ++leaf) {
+    logits(leaf, leaf % 3) = 1;
+  }
+  ExpectNear(MeanField(edges.view(), logits, 0, 2), Reference(edges, logits, 0), 1e-3);
+}
+
+}  // namespace
+}  // namespace dpar

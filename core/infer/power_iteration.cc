@@ -1,0 +1,64 @@
+#include "core/infer/power_iteration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace dpar {
+namespace {
+
+// S_ij = left_i right_j wherever there is an entry.
+struct Factors {
+  std::vector<float> left;
+  std::vector<float> right;
+};
+
+Factors MakeFactors(const EdgesView& edges, const PredictOptions& options) {
+  Factors factors;
+  for (int64_t node = 0; node < edges.node_count(); ++node) {
+    const auto neighbours = static_cast<double>(edges.neighbours_of(node).size());
+    const double degree = std::max(neighbours + (options.self_loops ? 1 : 0), 1.0);
+    if (options.normalisation == Normalisation::kRow) {
+      factors.left.push_back(static_cast<float>(1 / degree));
+      factors.right.push_back(1);
+    } else {
+      factors.left.push_back(static_cast<float>(1 / std::sqrt(degree)));
+      factors.right.push_back(factors.left.back());
+    }
+  }
+  return factors;
+}
+
+}  // namespace
+
+NodeMatrix PowerIteration(const EdgesView& edges, const NodeMatrix& logits, const PredictOptions& options,
+                          int threads) {
+  const Factors factors = MakeFactors(edges, options);
+  const auto alpha = static_cast<float>(options.alpha);
+  NodeMatrix current = logits;
+  NodeMatrix next(logits.rows(), logits.cols());
+  for (int64_t iteration = 0; iteration < options.iterations; ++iteration) {
+    ForRowBlocks(logits.rows(), threads, [&](int64_t first, int64_t last) {
+      for (int64_t node = first; node < last; ++node) {
+        const auto neighbours = edges.neighbours_of(node);
+        auto out = next.row(node);
+        if (neighbours.empty()) {
+          out = logits.row(node);
+          continue;
+        }
+        out.setZero();
+        if (options.self_loops) {
+          out = factors.right[static_cast<size_t>(node)] * current.row(node);
+        }
+        for (const int32_t neighbour : neighbours) {
+          out += factors.right[static_cast<size_t>(neighbour)] * current.row(neighbour);
+        }
+        out = (1 - alpha) * factors.left[static_cast<size_t>(node)] * out + alpha * logits.row(node);
+      }
+    });
+    current.swap(next);
+  }
+  return current;
+}
+
+}  // namespace dpar

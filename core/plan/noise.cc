@@ -1,0 +1,204 @@
+#include "core/plan/noise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/plan/method.h"
+#include "core/plan/plan_event.h"
+#include "core/privacy/accountant.h"
+#include "core/privacy/calibrate.h"
+#include "core/privacy/event.h"
+#include "core/privacy/published.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+// Where sampling alone meets the target, noise is not 0 but the least that every event takes, lattice included.
+constexpr double kLeastNoise = 2 * kMinNoiseMultiplier;
+// Noise that the published theorems are searched up to.
+constexpr double kMostPublishedNoise = 1e6;
+
+// `event_of(x)` makes the event at noise x; where it cannot, the accountant refuses the empty event that stands for it.
+absl::StatusOr<double> LeastNoise(const std::function<absl::StatusOr<v1::PrivacyEvent>(double)>& event_of,
+                                  double epsilon, double delta) {
+  DPAR_ASSIGN_OR_RETURN(
+      const double noise,
+      CalibrateNoise([&](double x) { return event_of(std::max(x, kLeastNoise)).value_or(v1::PrivacyEvent()); }, epsilon,
+                     delta));
+  return std::max(noise, kLeastNoise);
+}
+
+void SetStructureNoise(double x, v1::StructurePlan& structure, bool has_values) {
+  structure.set_noise(x * structure.clip());
+  // Selections of range 2 C2 / beta and values at C2 / b cost about the same for the same scale.
+  structure.set_value_noise(has_values ? x * structure.clip() : 0);
+}
+
+bool HasValues(const v1::Plan& plan) { return FindMethod(plan.method())->structure == ApprMechanism::kEm1; }
+
+DparPipeline PipelineOf(const v1::Plan& plan) {
+  DparPipeline pipeline;
+  pipeline.method = ApprMethod::kNone;
+  if (plan.has_structure()) {
+    const v1::StructurePlan& structure = plan.structure();
+    switch (FindMethod(plan.method())->structure.value()) {
+      case ApprMechanism::kEm0:
+        pipeline.method = ApprMethod::kEm0;
+        break;
+      case ApprMechanism::kEm1:
+        pipeline.method = ApprMethod::kEm1;
+        break;
+      case ApprMechanism::kGm:
+        pipeline.method = ApprMethod::kGm;
+        break;
+    }
+    pipeline.seeds = structure.appr_nodes();
+    pipeline.top_k = structure.top_k();
+    pipeline.appr_noise = structure.noise() / structure.clip();
+    pipeline.value_noise = structure.value_noise() / structure.clip();
+    pipeline.max_occurrence = structure.max_occurrence();
+  }
+  pipeline.sampling_rate = plan.sampling_rate();
+  pipeline.noise_multiplier = plan.noise_multiplier();
+  pipeline.steps = plan.steps();
+  pipeline.node_sampling_rate = plan.node_sampling_rate();
+  return pipeline;
+}
+
+// The least x from kLeastNoise up at which a cost that falls with x is at most `target`, to 1e-9.
+absl::StatusOr<double> LeastPublishedNoise(const std::function<absl::StatusOr<double>(double)>& cost, double target) {
+  double low = std::log(kLeastNoise);
+  double high = std::log(kMostPublishedNoise);
+  DPAR_ASSIGN_OR_RETURN(const double least_cost, cost(kMostPublishedNoise));
+  if (!(least_cost <= target)) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_UNREACHABLE,
+                     absl::StrCat("no noise gives the published epsilon ", target, "; ask for a larger one"));
+  }
+  while (high - low > 1e-9) {
+    const double middle = low + (high - low) / 2;
+    DPAR_ASSIGN_OR_RETURN(const double at, cost(std::exp(middle)));
+    (at <= target ? high : low) = middle;
+  }
+  return std::exp(high);
+}
+
+}  // namespace
+
+absl::Status CalibrateEvaluation(double epsilon, v1::Plan& plan) {
+  v1::Plan candidate = plan;
+  const auto event_of = [&](double x) {
+    candidate.mutable_evaluation()->set_noise_stddev(x);
+    return EvaluationEvent(candidate);
+  };
+  DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, plan.delta()));
+  plan.mutable_evaluation()->set_noise_stddev(noise);
+  return absl::OkStatus();
+}
+
+absl::Status CalibrateStructure(double epsilon, v1::Plan& plan) {
+  v1::Plan candidate = plan;
+  const auto event_of = [&](double x) -> absl::StatusOr<v1::PrivacyEvent> {
+    SetStructureNoise(x, *candidate.mutable_structure(), HasValues(plan));
+    DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent rows,
+                          PrivateRowsEvent(StructureOptions(candidate), plan.training_slots()));
+    return MakeNodeSamplingEvent(plan.node_sampling_rate(), rows);
+  };
+  DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, plan.delta()));
+  SetStructureNoise(noise, *plan.mutable_structure(), HasValues(plan));
+  return absl::OkStatus();
+}
+
+absl::Status CalibrateMean(double mu, const PublicSizes& sizes, v1::Plan& plan) {
+  v1::MeanPlan& mean = *plan.mutable_mean();
+  // mu = (1 + sigma 2^-bits sqrt(d) + 2E) / sigma.
+  const double lattice = std::ldexp(std::sqrt(static_cast<double>(sizes.feature_count)), -plan.lattice_bits());
+  mean.set_noise_stddev((1 + 2 * mean.summation_error()) / (mu - lattice));
+  if (!(mu > lattice)) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_UNREACHABLE,
+                     "no noise on the private mean meets its share; ask for a larger epsilon or set center to false");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan) {
+  v1::Plan candidate = plan;
+  double epsilon = plan.epsilon();
+  double delta = plan.delta();
+  // An evaluation beside a sample of nodes takes the accountant seconds for every question. The two are (epsilon,
+  // delta)-private together if their epsilons and deltas add up to that, which gives some of epsilon away.
+  if (plan.has_evaluation() && plan.node_sampling_rate() != 1) {
+    DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent evaluation, EvaluationEvent(plan));
+    delta = plan.delta() / 2;
+    DPAR_ASSIGN_OR_RETURN(const double evaluation_epsilon, EventEpsilon(evaluation, delta));
+    epsilon -= evaluation_epsilon;
+    if (!(epsilon > 0)) {
+      return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_UNREACHABLE,
+                       "the evaluation leaves nothing for training; give it a smaller share");
+    }
+    candidate.clear_evaluation();
+  }
+  const auto event_of = [&](double x) {
+    candidate.set_noise_multiplier(x);
+    return PlanEvent(candidate, sizes);
+  };
+  DPAR_RETURN_IF_ERROR(event_of(1).status());
+  DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, delta));
+  plan.set_noise_multiplier(noise);
+  DPAR_ASSIGN_OR_RETURN(*plan.mutable_event(), PlanEvent(plan, sizes));
+  if (plan.has_evaluation() && plan.node_sampling_rate() != 1) {
+    // What holds on paper must hold by the accountant that verifies it, which has a floor of about 1e-13 of delta here.
+    DPAR_ASSIGN_OR_RETURN(const double together, EventEpsilon(plan.event(), plan.delta()));
+    if (together > plan.epsilon()) {
+      return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_UNREACHABLE,
+                       absl::StrCat("delta ", plan.delta(),
+                                    " is too small for an evaluation beside a sample of nodes; ask for a larger delta, "
+                                    "no evaluation or no sampling"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<double> PublishedEpsilon(const v1::Plan& plan) {
+  if (plan.has_mean() || plan.has_evaluation()) {
+    return InvalidField("accountant",
+                        "accountant AS_PUBLISHED: the paper has no theorem for a private mean or a charged evaluation; "
+                        "set options.center to false and ask for no evaluation");
+  }
+  DPAR_ASSIGN_OR_RETURN(const PublishedCost cost, PublishedEpsilon(PipelineOf(plan), plan.delta()));
+  return cost.epsilon;
+}
+
+absl::Status CalibrateAsPublished(double epsilon, const PublicSizes& sizes, v1::Plan& plan) {
+  const double share = plan.has_structure() ? plan.structure().share() : 0;
+  DparPipeline pipeline = PipelineOf(plan);
+  pipeline.noise_multiplier = 1;
+  const double rate = plan.node_sampling_rate();
+  if (plan.has_structure()) {
+    const auto structure_cost = [&](double x) -> absl::StatusOr<double> {
+      pipeline.appr_noise = x;
+      pipeline.value_noise = HasValues(plan) ? x : 0;
+      DPAR_ASSIGN_OR_RETURN(const PublishedCost cost, PublishedEpsilon(pipeline, plan.delta()));
+      return rate * cost.appr_epsilon;
+    };
+    DPAR_ASSIGN_OR_RETURN(const double noise, LeastPublishedNoise(structure_cost, share * epsilon));
+    SetStructureNoise(noise, *plan.mutable_structure(), HasValues(plan));
+    pipeline = PipelineOf(plan);
+  }
+  const auto training_cost = [&](double x) -> absl::StatusOr<double> {
+    pipeline.noise_multiplier = x;
+    DPAR_ASSIGN_OR_RETURN(const PublishedCost cost, PublishedEpsilon(pipeline, plan.delta()));
+    return rate * cost.sgd_epsilon;
+  };
+  DPAR_ASSIGN_OR_RETURN(const double noise, LeastPublishedNoise(training_cost, (1 - share) * epsilon));
+  plan.set_noise_multiplier(noise);
+  DPAR_ASSIGN_OR_RETURN(*plan.mutable_event(), PlanEvent(plan, sizes));
+  DPAR_ASSIGN_OR_RETURN(const double sound, EventEpsilon(plan.event(), plan.delta()));
+  plan.set_epsilon(sound);
+  return absl::OkStatus();
+}
+
+}  // namespace dpar

@@ -1,0 +1,243 @@
+#include "core/plan/plan.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "core/appr/solver.h"
+#include "core/error.h"
+#include "core/plan/method.h"
+#include "core/plan/noise.h"
+#include "core/plan/options.h"
+#include "core/plan/plan_event.h"
+#include "core/privacy/gaussian.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+
+namespace dpar {
+namespace {
+
+constexpr double kMomentum = 0.9;
+constexpr double kAdamLearningRate = 0.005;
+// What the rule chooses from.
+constexpr int64_t kFewestSteps = 30;
+constexpr int64_t kMostSteps = 150;
+// The private mean: released at this share of mu, if sqrt(d) is below this share of n mu.
+constexpr double kMeanShare = 0.2;
+constexpr double kMeanThreshold = 0.02;
+// C for rows of at most unit length and a linear model, and for everything else.
+constexpr double kUnitRowClip = 0.3;
+constexpr double kOtherClip = 1;
+constexpr double kStructureShare = 0.1;
+constexpr int64_t kApprNodes = 70;
+constexpr int64_t kTopK = 2;
+constexpr double kRowClip = 0.01;
+constexpr double kEntryClip = 0.001;
+constexpr double kColumnClip = 1;
+constexpr int64_t kMaxOccurrence = 1;
+// What the rule takes for mu where there is no noise: about epsilon 8.
+constexpr double kNonPrivateMu = 2;
+
+absl::Status PlanEvaluation(const v1::TrainingSpec& spec, const PublicSizes& sizes, v1::Plan& plan) {
+  plan.set_training_slots(sizes.node_count);
+  if (!spec.has_evaluation()) {
+    return absl::OkStatus();
+  }
+  const double share = spec.evaluation().held_out_share();
+  const auto slots = static_cast<int64_t>(std::llround(share * static_cast<double>(sizes.node_count)));
+  if (slots == 0 || slots == sizes.node_count) {
+    return InvalidField("evaluation.held_out_share",
+                        "evaluation.held_out_share leaves no slot to train or none to evaluate on; choose a share "
+                        "nearer to 0.5");
+  }
+  plan.mutable_evaluation()->set_held_out_share(share);
+  plan.mutable_evaluation()->set_held_out_slots(slots);
+  plan.set_training_slots(sizes.node_count - slots);
+  return absl::OkStatus();
+}
+
+void PlanStructure(const v1::TrainingOptions& options, const MethodTraits& method, v1::Plan& plan) {
+  const double share = options.has_structure_share() ? options.structure_share() : kStructureShare;
+  if (!method.structure.has_value() || share == 0) {
+    return;
+  }
+  const ApprParameters solver;
+  const int64_t n = plan.training_slots();
+  const bool gaussian = method.structure == ApprMechanism::kGm;
+  const bool has_clip = gaussian ? options.has_row_clip() : options.has_entry_clip();
+  v1::StructurePlan& structure = *plan.mutable_structure();
+  structure.set_share(share);
+  // Without noise nothing is saved by few rows.
+  const int64_t rows = plan.non_private() ? n : std::min(kApprNodes, n);
+  structure.set_appr_nodes(options.has_appr_nodes() ? options.appr_nodes() : rows);
+  structure.set_top_k(options.has_top_k() ? options.top_k() : std::min(kTopK, n));
+  const double default_clip = gaussian ? kRowClip : kEntryClip;
+  structure.set_clip(has_clip ? (gaussian ? options.row_clip() : options.entry_clip()) : default_clip);
+  structure.set_alpha(options.has_alpha() ? options.alpha() : solver.alpha);
+  structure.set_rho(options.has_rho() ? options.rho() : solver.rho);
+  structure.set_gamma(options.has_gamma() ? options.gamma() : solver.gamma);
+  structure.set_max_occurrence(options.has_max_occurrence() ? options.max_occurrence()
+                                                            : (plan.non_private() ? n : kMaxOccurrence));
+  structure.set_column_clip(options.has_column_clip() ? options.column_clip() : kColumnClip);
+  structure.set_rows(options.rows() == v1::ROW_SET_UNSPECIFIED ? v1::APPR_AND_IDENTITY : options.rows());
+}
+
+// Inner products of the inputs that a row lists: all are computed, and kept when there is a hidden layer.
+absl::Status CheckInnerProducts(const v1::Plan& plan) {
+  constexpr int64_t kMaxInnerProducts = 50'000'000;
+  const int64_t k = plan.structure().top_k();
+  if (plan.has_structure() && plan.structure().appr_nodes() > kMaxInnerProducts / (k * (k + 1) / 2)) {
+    return InvalidField("options.top_k", absl::StrCat("options.appr_nodes * top_k * (top_k + 1) / 2 must be at most ",
+                                                      kMaxInnerProducts, "; choose fewer entries or nodes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PlanBatches(const v1::TrainingOptions& options, v1::Plan& plan) {
+  plan.set_rows_per_node(RowsPerNode(plan));
+  plan.set_node_sampling_rate(options.has_node_sampling_rate() ? options.node_sampling_rate() : 1);
+  // Rows that a batch is drawn from, in expectation over the sample of nodes.
+  const double rows = plan.node_sampling_rate() * static_cast<double>(RowCount(plan));
+  plan.set_batch_size(options.has_batch_size() ? static_cast<double>(options.batch_size()) : rows);
+  constexpr double kRoundingRoom = 1 + 1e-12;
+  if (plan.batch_size() > rows * kRoundingRoom) {
+    return InvalidField("options.batch_size",
+                        absl::StrCat("options.batch_size must be at most the expected number of rows, ", rows, "; got ",
+                                     options.batch_size()));
+  }
+  plan.set_sampling_rate(std::min(1.0, plan.batch_size() / rows));
+  if (options.has_epochs()) {
+    plan.set_steps(std::max<int64_t>(1, std::llround(options.epochs() * rows / plan.batch_size())));
+    return ValidateRange("options.epochs", options.epochs(), 0.0,
+                         static_cast<double>(kMaxSteps) * plan.batch_size() / rows);
+  }
+  return absl::OkStatus();
+}
+
+void PlanModel(const v1::TrainingOptions& options, v1::Plan& plan) {
+  plan.set_hidden_size(options.hidden_size());
+  plan.set_optimizer(options.optimizer() == v1::OPTIMIZER_UNSPECIFIED ? v1::SGD : options.optimizer());
+  plan.set_transform(options.transform() == v1::TRANSFORM_UNSPECIFIED ? v1::SQRT_UNIT : options.transform());
+  const bool unit_rows = plan.hidden_size() == 0 && plan.transform() != v1::RAW;
+  plan.set_gradient_clip(options.has_gradient_clip() ? options.gradient_clip()
+                                                     : (unit_rows ? kUnitRowClip : kOtherClip));
+  plan.set_lattice_bits(kPlanLatticeBits);
+  plan.set_summation_error(TrainingSummationError(plan));
+}
+
+// The Gaussian privacy that training is left with, for the rule below. What is exact for full batches on the nodes' own
+// features is an estimate elsewhere; the noise itself is calibrated later.
+absl::StatusOr<double> TrainingMu(const v1::TrainingSpec& spec, const v1::Plan& plan) {
+  if (plan.non_private()) {
+    return kNonPrivateMu;
+  }
+  const double share = plan.has_structure() ? plan.structure().share() : 0;
+  DPAR_ASSIGN_OR_RETURN(double mu, GaussianMu((1 - share) * spec.epsilon(), spec.delta()));
+  if (plan.has_evaluation()) {
+    const double evaluation = 1 / plan.evaluation().noise_stddev();
+    mu = std::sqrt(std::max(mu * mu - evaluation * evaluation, 1e-4 * mu * mu));
+  }
+  return mu / static_cast<double>(plan.rows_per_node());
+}
+
+// Whether a private mean is released, and the mu that is left after it.
+absl::StatusOr<double> PlanMean(const v1::TrainingSpec& spec, const v1::TrainingOptions& options,
+                                const PublicSizes& sizes, double mu, v1::Plan& plan) {
+  const double rows = plan.node_sampling_rate() * static_cast<double>(plan.training_slots());
+  const bool pays = std::sqrt(static_cast<double>(sizes.feature_count)) < kMeanThreshold * rows * mu;
+  const bool by_rule = pays && plan.hidden_size() == 0 && plan.transform() != v1::RAW;
+  if (!(options.has_center() ? options.center() : by_rule && spec.preset() != v1::PAPER)) {
+    return mu;
+  }
+  plan.mutable_mean()->set_summation_error(MeanSummationError(plan));
+  if (!plan.non_private()) {
+    DPAR_RETURN_IF_ERROR(CalibrateMean(kMeanShare * mu, sizes, plan));
+  }
+  return mu * std::sqrt(1 - kMeanShare * kMeanShare);
+}
+
+// The rule of plan.h, for whatever is not set.
+void PlanSteps(const v1::TrainingOptions& options, double mu, v1::Plan& plan) {
+  const double rows = plan.node_sampling_rate() * static_cast<double>(plan.training_slots());
+  const double reach = 0.38 * std::pow(rows * mu, 0.85);
+  if (options.has_steps()) {
+    plan.set_steps(options.steps());
+  } else if (!options.has_epochs()) {
+    plan.set_steps(std::clamp(std::llround(3 * std::sqrt(reach)), static_cast<long long>(kFewestSteps),
+                              static_cast<long long>(kMostSteps)));
+  }
+  if (plan.optimizer() == v1::ADAM) {
+    plan.set_learning_rate(options.has_learning_rate() ? options.learning_rate() : kAdamLearningRate);
+    return;
+  }
+  plan.set_momentum(options.has_momentum() ? options.momentum() : kMomentum);
+  plan.set_learning_rate(options.has_learning_rate()
+                             ? options.learning_rate()
+                             : reach / (static_cast<double>(plan.steps()) * plan.gradient_clip()));
+}
+
+// The standard deviation of the noise that all steps together leave in a logit of an input of length 1. For the rule
+// above it is 10 lr T C / (mu' n). Adam's steps are about the learning rate each, whatever the noise.
+double LogitNoise(const v1::Plan& plan) {
+  const double walk = plan.learning_rate() * std::sqrt(static_cast<double>(plan.steps()));
+  if (plan.non_private()) {
+    return 0;
+  }
+  return plan.optimizer() == v1::ADAM
+             ? walk
+             : walk * plan.noise_multiplier() * plan.gradient_clip() / ((1 - plan.momentum()) * plan.batch_size());
+}
+
+absl::Status PlanNoise(const v1::TrainingSpec& spec, const PublicSizes& sizes, v1::Plan& plan) {
+  if (plan.non_private()) {
+    return absl::OkStatus();
+  }
+  if (spec.preset() == v1::PAPER) {
+    DPAR_RETURN_IF_ERROR(CalibrateAsPublished(spec.epsilon(), sizes, plan));
+  } else {
+    if (plan.has_structure()) {
+      DPAR_RETURN_IF_ERROR(CalibrateStructure(plan.structure().share() * plan.epsilon(), plan));
+    }
+    DPAR_RETURN_IF_ERROR(CalibrateTraining(sizes, plan));
+  }
+  if (plan.accountant() == v1::AS_PUBLISHED) {
+    DPAR_ASSIGN_OR_RETURN(const double published, PublishedEpsilon(plan));
+    plan.set_published_epsilon(published);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes) {
+  DPAR_RETURN_IF_ERROR(ValidateSpec(spec, sizes));
+  const bool automatic = spec.method() == v1::AUTO || spec.method() == v1::METHOD_UNSPECIFIED;
+  const MethodTraits& method = *FindMethod(automatic ? v1::FEATURES : spec.method());
+  v1::Plan plan;
+  plan.set_method(method.method);
+  plan.set_non_private(spec.non_private());
+  plan.set_epsilon(spec.epsilon());
+  plan.set_delta(spec.non_private() ? 0 : spec.delta());
+  plan.set_accountant(spec.preset() == v1::PAPER && !spec.non_private() ? v1::AS_PUBLISHED
+                                                                        : std::max(spec.accountant(), v1::SOUND));
+  DPAR_RETURN_IF_ERROR(PlanEvaluation(spec, sizes, plan));
+  DPAR_ASSIGN_OR_RETURN(const v1::TrainingOptions options, ResolveOptions(spec, method, sizes, plan.training_slots()));
+  PlanStructure(options, method, plan);
+  DPAR_RETURN_IF_ERROR(CheckInnerProducts(plan));
+  DPAR_RETURN_IF_ERROR(PlanBatches(options, plan));
+  PlanModel(options, plan);
+  if (plan.has_evaluation() && !plan.non_private()) {
+    if (spec.preset() == v1::PAPER) {
+      return InvalidField("evaluation", "the preset PAPER has no charged evaluation; leave it unset");
+    }
+    DPAR_RETURN_IF_ERROR(CalibrateEvaluation(spec.evaluation().budget_share() * spec.epsilon(), plan));
+  }
+  DPAR_ASSIGN_OR_RETURN(const double mu, TrainingMu(spec, plan));
+  DPAR_ASSIGN_OR_RETURN(const double training_mu, PlanMean(spec, options, sizes, mu, plan));
+  PlanSteps(options, training_mu, plan);
+  DPAR_RETURN_IF_ERROR(PlanNoise(spec, sizes, plan));
+  plan.set_logit_noise(LogitNoise(plan));
+  return plan;
+}
+
+}  // namespace dpar

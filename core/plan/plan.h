@@ -1,0 +1,32 @@
+// The plan of a job: every parameter of training, fixed before any data is read, from public quantities only.
+#ifndef DPAR_CORE_PLAN_PLAN_H_
+#define DPAR_CORE_PLAN_PLAN_H_
+
+#include "absl/status/statusor.h"
+#include "core/graph/graph.h"
+#include "dpar/v1/training.pb.h"
+
+namespace dpar {
+
+// Fills what the spec leaves open and calibrates the noise. `spec.delta` must be set. price_units and left_units are
+// the ledger's to fill.
+//
+// The rule, with n training slots, d features, c classes, and mu the Gaussian that (epsilon, delta) leaves for training
+// (divided by r, the rows that one node can be in):
+//   if sqrt(d) < 0.02 n mu, a private mean is released at 0.2 mu and mu' = mu sqrt(0.96); else mu' = mu
+//   L = 0.38 (n mu')^0.85,  T = clip(round(3 sqrt(L)), 30, 150),  C = 0.3,  learning rate L / (T C),  momentum 0.9,
+//   full batch, no hidden layer, rows SQRT_UNIT.
+// Structure methods: a tenth of epsilon for DP-APPR, M = 70, K = 2, C1 = 0.01, C2 = 0.001, one occurrence.
+//
+// Noise is calibrated stage by stage: evaluation and DP-APPR to their shares of epsilon, the mean to its share of mu,
+// then DP-SGD to the least with which everything together costs at most epsilon at delta. With the preset PAPER the two
+// stages are calibrated by the paper's theorems instead, and plan.epsilon is what that noise costs.
+//
+// Errors: UNIMPLEMENTED / NOT_IMPLEMENTED for methods of the API that this release lacks; INVALID_ARGUMENT naming the
+// field that is out of range, does not belong to the method or contradicts another; FAILED_PRECONDITION /
+// PRIVACY_UNREACHABLE when no noise meets it.
+absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes);
+
+}  // namespace dpar
+
+#endif  // DPAR_CORE_PLAN_PLAN_H_

@@ -1,0 +1,134 @@
+#include "core/train/descent.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <numeric>
+
+#include "core/parallel.h"
+#include "core/random/lattice.h"
+#include "core/random/subsets.h"
+#include "core/status_macros.h"
+#include "core/train/kernels.h"
+
+namespace dpar {
+namespace {
+
+// Weights whose noise is drawn and added at a time, so that they stay in the cache between the two.
+constexpr size_t kUpdateBlock = 2048;
+// Streams that the noise of many weights is drawn from, each on a thread if there are enough. A fixed number, so that
+// the result does not depend on how many threads there are.
+constexpr size_t kStreams = 16;
+constexpr size_t kWeightsPerStream = 1 << 16;
+constexpr double kAdamFirstDecay = 0.9;
+constexpr double kAdamSecondDecay = 0.999;
+constexpr double kAdamFloor = 1e-8;
+
+// Uniform within +-sqrt(6 / (inputs + outputs)), for each layer.
+void Initialise(const WeightShape& shape, RandomSource& random, std::vector<float>& weights) {
+  if (shape.hidden == 0) {
+    return;
+  }
+  const auto fill = [&](size_t first, size_t count, int64_t fan) {
+    const double bound = std::sqrt(6 / static_cast<double>(fan));
+    for (size_t i = first; i < first + count; ++i) {
+      weights[i] = static_cast<float>(bound * (2 * UniformReal(random) - 1));
+    }
+  };
+  const auto first_layer = static_cast<size_t>(shape.first_layer());
+  fill(0, first_layer, shape.inputs + shape.hidden);
+  fill(first_layer, static_cast<size_t>(shape.hidden * shape.classes), shape.hidden + shape.classes);
+}
+
+// Weights, what the optimizer remembers, and the streams of the noise.
+class State {
+ public:
+  State(const v1::Plan& plan, const WeightShape& shape, int threads, RandomSource& random)
+      : plan_(plan), count_(static_cast<size_t>(shape.count())), threads_(threads) {
+    weights_.resize(count_ + kWeightPadding);
+    sum_.resize(count_ + kWeightPadding);
+    velocity_.resize(count_);
+    if (plan.optimizer() == v1::ADAM) {
+      second_.resize(count_);
+    }
+    Initialise(shape, random, weights_);
+    const size_t streams = std::clamp<size_t>(count_ / kWeightsPerStream, 1, kStreams);
+    for (size_t i = 0; i < streams; ++i) {
+      streams_.push_back(random.Split());
+    }
+  }
+
+  [[nodiscard]] std::span<const float> weights() const { return weights_; }
+  [[nodiscard]] std::span<double> sum() { return sum_; }
+
+  // Adds noise to the sum, moves the weights, and leaves the sum at 0.
+  void Update(int64_t step) {
+    ParallelFor(static_cast<int64_t>(streams_.size()), threads_, [&](int /*worker*/, int64_t stream) {
+      const size_t streams = streams_.size();
+      const auto index = static_cast<size_t>(stream);
+      const size_t last = count_ * (index + 1) / streams;
+      for (size_t first = count_ * index / streams; first < last; first += kUpdateBlock) {
+        UpdateBlock(step, first, std::min(kUpdateBlock, last - first), *streams_[index]);
+      }
+    });
+  }
+
+  [[nodiscard]] std::vector<float> TakeWeights() {
+    weights_.resize(count_);
+    return std::move(weights_);
+  }
+
+ private:
+  void UpdateBlock(int64_t step, size_t first, size_t count, RandomSource& random) {
+    if (!plan_.non_private()) {
+      AddLatticeNoise(random, plan_.noise_multiplier() * plan_.gradient_clip(), plan_.lattice_bits(),
+                      std::span(sum_).subspan(first, count));
+    }
+    const double scale = 1 / plan_.batch_size();
+    if (plan_.optimizer() == v1::ADAM) {
+      const double correction = std::sqrt(1 - std::pow(kAdamSecondDecay, static_cast<double>(step + 1)));
+      const double rate =
+          plan_.learning_rate() * correction / (1 - std::pow(kAdamFirstDecay, static_cast<double>(step + 1)));
+      CpuKernels().adam_update(count, scale, static_cast<float>(rate), static_cast<float>(kAdamFloor * correction),
+                               sum_.data() + first, velocity_.data() + first, second_.data() + first,
+                               weights_.data() + first);
+      return;
+    }
+    CpuKernels().momentum_update(count, static_cast<float>(plan_.momentum()), scale,
+                                 static_cast<float>(plan_.learning_rate()), sum_.data() + first,
+                                 velocity_.data() + first, weights_.data() + first);
+  }
+
+  const v1::Plan& plan_;
+  const size_t count_;
+  const int threads_;
+  std::vector<float> weights_;
+  std::vector<double> sum_;
+  std::vector<float> velocity_;  // Adam: first moment
+  std::vector<float> second_;    // Adam only
+  std::vector<std::unique_ptr<RandomSource>> streams_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::vector<float>> Descend(const v1::Plan& plan, const WeightShape& shape, int64_t row_count,
+                                           GradientEngine& engine, int threads, RandomSource& random,
+                                           const std::function<bool(int64_t steps_done)>& on_step) {
+  State state(plan, shape, threads, random);
+  const double clip = plan.non_private() ? std::numeric_limits<double>::infinity() : plan.gradient_clip();
+  std::vector<int64_t> batch = PoissonSubset(random, row_count, plan.sampling_rate());
+  for (int64_t step = 0; step < plan.steps(); ++step) {
+    if (step > 0 && plan.sampling_rate() < 1) {
+      batch = PoissonSubset(random, row_count, plan.sampling_rate());
+    }
+    DPAR_RETURN_IF_ERROR(engine.Sum(state.weights(), batch, clip, state.sum()));
+    state.Update(step);
+    if (!on_step(step + 1)) {
+      return absl::CancelledError("training was cancelled");
+    }
+  }
+  return state.TakeWeights();
+}
+
+}  // namespace dpar
