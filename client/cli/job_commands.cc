@@ -65,7 +65,7 @@ absl::StatusOr<int> RunJobs(Session& session, const std::string& tenant_option) 
   Table table({"JOB", "DATASET", "METHOD", "EPSILON", "STATE", "AGE"}, {1, 0});
   for (const v1::Job& job : jobs) {
     table.Add({IdOf(job.name()), IdOf(job.spec().dataset()), MethodLabel(job.plan().method()),
-               FormatNumber(job.spec().epsilon()), StateLabel(job.state()),
+               job.plan().non_private() ? "none" : FormatNumberUp(job.plan().epsilon()), StateLabel(job.state()),
                FormatAge(absl::Now() - FromProto(job.create_time()))});
   }
   session.out() << table.Render(session.TableWidth());

@@ -1,16 +1,14 @@
 // Peak memory while graphs are read, measured: each reading is a process of its own that is asked for the most it held.
-#include <sys/wait.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <string>
 
 #include "core/graph/csv_file.h"
 #include "core/graph/generate.h"
 #include "core/graph/graph_file.h"
+#include "core/graph/testing/child_memory.h"
 #include "core/graph/testing/npz_fixture.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/status_macros.h"
@@ -20,28 +18,14 @@ namespace dpar {
 namespace {
 
 using ::dpar::testing::FixedRandom;
+using ::dpar::testing::InChild;
+using ::dpar::testing::kMemoryMeansNothing;
+using ::dpar::testing::PeakBytes;
 using ::dpar::testing::TestPath;
 
 constexpr double kLargestShare = 1.5;  // of the result, that reading may take
 // Far above what an allocator and a few buffers add.
 constexpr int64_t kSmallestResultBytes = int64_t{20} << 20;
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryMeansNothing = true;
-#else
-constexpr bool kMemoryMeansNothing = false;
-#endif
-
-// The most memory that this process ever had resident.
-int64_t PeakBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmHWM:", 0) == 0) {
-      return std::stoll(line.substr(6)) * 1024;
-    }
-  }
-  return 0;
-}
 
 int64_t BytesOf(const Graph& graph) {
   const auto bytes = [](const auto& entries) {
@@ -51,36 +35,15 @@ int64_t BytesOf(const Graph& graph) {
          bytes(graph.features.columns) + bytes(graph.features.values) + bytes(graph.labels);
 }
 
-// Runs `work` in a child and gives what it returns. What it allocates leaves no trace in this process, so that the next
-// child starts with nothing that could be used again without being counted.
 struct Measured {
   int64_t result_bytes = 0;  // 0 when it failed
   int64_t peak_bytes = 0;
 };
-Measured InChild(const std::function<Measured()>& work) {
-  int ends[2] = {-1, -1};
-  EXPECT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  EXPECT_GE(child, 0);
-  if (child == 0) {
-    const Measured measured = work();
-    const bool sent = write(ends[1], &measured, sizeof(measured)) == sizeof(measured);
-    _exit(sent ? 0 : 1);
-  }
-  close(ends[1]);
-  Measured measured;
-  EXPECT_EQ(read(ends[0], &measured, sizeof(measured)), static_cast<ssize_t>(sizeof(measured)));
-  close(ends[0]);
-  int exit_status = -1;
-  EXPECT_EQ(waitpid(child, &exit_status, 0), child);
-  EXPECT_EQ(exit_status, 0);
-  return measured;
-}
 
 using Read = std::function<absl::StatusOr<ImportedGraph>()>;
 
 Measured MeasureReading(const Read& read) {
-  return InChild([&read] {
+  return InChild<Measured>([&read] {
     const int64_t before = PeakBytes();
     const absl::StatusOr<ImportedGraph> imported = read();
     if (!imported.ok()) {
@@ -230,7 +193,7 @@ absl::Status WriteAll(const Files& files) {
 
 Files MakeFiles() {
   Files files;
-  const Measured written = InChild([&files] {
+  const Measured written = InChild<Measured>([&files] {
     const absl::Status status = WriteAll(files);
     if (!status.ok()) {
       std::fprintf(stderr, "%s\n", status.ToString().c_str());

@@ -18,7 +18,10 @@ namespace {
 
 constexpr size_t kCacheLine = 64;
 constexpr size_t kRowsAtOnce = 8;  // of clipped_residuals
+// Of residuals and their sums. Columns go through twice as many, whose residuals stay in the second-level cache: they
+// are added up in two halves, so that no addition has more behind it than SummationError allows.
 constexpr int64_t kRowsPerChunk = kSummationBlock;
+constexpr int64_t kRowsPerColumnChunk = 2 * kSummationBlock;
 constexpr int64_t kColumnsPerChunk = 2048;  // whose sums fit into the second-level cache beside a chunk's residuals
 
 // Floats that start at a cache line, so that a row of 16 is one line.
@@ -121,10 +124,10 @@ class FullBatchEngine final : public GradientEngine {
 
   // By chunk of rows, then by column, then by row: the residuals that a chunk's columns read stay in the cache.
   void FillByColumn() {
-    const auto chunks = static_cast<size_t>(ChunkCount(row_count_, kRowsPerChunk));
+    const auto chunks = static_cast<size_t>(ChunkCount(row_count_, kRowsPerColumnChunk));
     by_column_.offsets.assign(chunks * features_ + 1, 0);
     const auto bucket = [&](size_t row, int32_t column) {
-      return row / static_cast<size_t>(kRowsPerChunk) * features_ + static_cast<size_t>(column);
+      return row / static_cast<size_t>(kRowsPerColumnChunk) * features_ + static_cast<size_t>(column);
     };
     ForEachEntry([&](size_t row, size_t at) { ++by_column_.offsets[bucket(row, by_row_.indices[at]) + 1]; });
     std::partial_sum(by_column_.offsets.begin(), by_column_.offsets.end(), by_column_.offsets.begin());
@@ -174,6 +177,7 @@ class FullBatchEngine final : public GradientEngine {
     const auto first = static_cast<size_t>(chunk * kRowsPerChunk);
     const size_t last = std::min(first + static_cast<size_t>(kRowsPerChunk), row_count_);
     const float* bias = weights_.data() + features_ * stride_;
+    std::vector<float> scratch(kRowsAtOnce * classes_);
     for (size_t row = first; row < last; row += kRowsAtOnce) {
       if ((row - first) % kRowsPerQuestion == 0 && !GoOn()) {
         return;
@@ -190,7 +194,7 @@ class FullBatchEngine final : public GradientEngine {
                             static_cast<size_t>(by_row_.offsets[i + 1]) - at, 1, logits);
       }
       CpuKernels().clipped_residuals(residuals_.data() + row * stride_, stride_, classes_, labels_.data() + row,
-                                     bounds_.data() + row, clip * kClipGuard);
+                                     bounds_.data() + row, clip * kClipGuard, scratch.data());
       for (size_t i = row; i < row + count; ++i) {
         const float* residual = residuals_.data() + i * stride_;
         const double shift = rows_.scale(static_cast<int32_t>(i)).shift;
@@ -204,27 +208,17 @@ class FullBatchEngine final : public GradientEngine {
 
   // Rows first..last-1 of the sum: the inputs of a column times their rows' residuals, chunk by chunk of rows.
   void AddColumns(size_t first, size_t last, const std::vector<double>& shifted, std::span<double> sum) {
-    std::vector<double> block(stride_);
-    const auto chunks = static_cast<size_t>(ChunkCount(row_count_, kRowsPerChunk));
+    std::vector<double> padded((last - first) * stride_, 0.0);
+    const auto chunks = static_cast<size_t>(ChunkCount(row_count_, kRowsPerColumnChunk));
     for (size_t chunk = 0; chunk < chunks && GoOn(); ++chunk) {
-      for (size_t j = first; j < last; ++j) {
-        const auto at = static_cast<size_t>(by_column_.offsets[chunk * features_ + j]);
-        const auto end = static_cast<size_t>(by_column_.offsets[chunk * features_ + j + 1]);
-        if (at == end) {
-          continue;
-        }
-        std::fill(block.begin(), block.end(), 0.0);
-        CpuKernels().gather_doubles(residuals_.data(), stride_, by_column_.indices.data() + at,
-                                    by_column_.values.data() + at, end - at, block.data());
-        for (size_t k = 0; k < classes_; ++k) {
-          sum[j * classes_ + k] += block[k];
-        }
-      }
+      CpuKernels().column_sums(residuals_.data(), stride_, by_column_.offsets.data() + chunk * features_ + first,
+                               last - first, by_column_.indices.data(), by_column_.values.data(), padded.data());
     }
     const std::span<const float> center = rows_.transform().center();
-    for (size_t j = first; j < last && !center.empty(); ++j) {
+    for (size_t j = first; j < last; ++j) {
+      const double shift = center.empty() ? 0 : static_cast<double>(center[j]);
       for (size_t k = 0; k < classes_; ++k) {
-        sum[j * classes_ + k] -= static_cast<double>(center[j]) * shifted[k];
+        sum[j * classes_ + k] = padded[(j - first) * stride_ + k] - shift * shifted[k];
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace dpar {
@@ -11,7 +12,7 @@ namespace {
 // Eight floats or four doubles at any address. GCC turns arithmetic on them into whatever instructions there are.
 using Floats [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
 using Doubles [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = double;
-using HalfFloats [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
+using Integers [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = int32_t;
 constexpr size_t kFloats = 8;
 constexpr size_t kDoubles = 4;
 constexpr size_t kMaxTile = 4;  // vectors of floats that are kept in registers
@@ -106,14 +107,16 @@ template <size_t kTile>
   }
 }
 
+// For exponentials: ln 2 in two parts, and what rounds to an integer when it is added.
+constexpr float kExpRound = 0x1.8p23F;
+constexpr float kLn2High = 0.693359375F;
+constexpr float kLn2Low = -2.12194440e-4F;
+
 // e^x for x <= 0, to about 2e-7 of itself; 0 below -87. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r by its series.
 [[gnu::always_inline]] inline float ExpOfNegative(float x) {
-  constexpr float kRound = 0x1.8p23F;
-  constexpr float kLn2High = 0.693359375F;
-  constexpr float kLn2Low = -2.12194440e-4F;
   const float clamped = x < -87.0F ? -87.0F : x;
-  const float shifted = clamped * 1.44269504F + kRound;
-  const float n = shifted - kRound;
+  const float shifted = clamped * 1.44269504F + kExpRound;
+  const float n = shifted - kExpRound;
   const float r = (clamped - n * kLn2High) - n * kLn2Low;
   float series = 1.0F / 720;
   series = series * r + 1.0F / 120;
@@ -157,104 +160,133 @@ template <size_t kTile>
   logits[label] = -others * scale;
 }
 
+// Four floats as doubles. (GCC 12 makes ten instructions of __builtin_convertvector, and one of this.)
+[[gnu::always_inline]] inline Doubles DoublesOf(const float* at) {
+  return Doubles{static_cast<double>(at[0]), static_cast<double>(at[1]), static_cast<double>(at[2]),
+                 static_cast<double>(at[3])};
+}
+
+[[gnu::always_inline]] inline Floats Broadcast(float value) { return Floats{} + value; }
+
+// ExpOfNegative of eight numbers.
+[[gnu::always_inline]] inline Floats ExpOfNegatives(Floats x) {
+  const Floats clamped = x < Broadcast(-87.0F) ? Broadcast(-87.0F) : x;
+  const Floats shifted = clamped * 1.44269504F + kExpRound;
+  const Floats n = shifted - kExpRound;
+  const Floats r = (clamped - n * kLn2High) - n * kLn2Low;
+  Floats series = Broadcast(1.0F / 720);
+  series = series * r + 1.0F / 120;
+  series = series * r + 1.0F / 24;
+  series = series * r + 1.0F / 6;
+  series = series * r + 0.5F;
+  series = series * r + 1.0F;
+  series = series * r + 1.0F;
+  return series * std::bit_cast<Floats>((std::bit_cast<Integers>(shifted) << 23) + (127 << 23));
+}
+
+// What each of eight residuals is multiplied by, from its total, the sum and the squares of the others' exponentials.
+[[gnu::always_inline]] inline float ClippedScale(double total, double others, double square, double bound,
+                                                 double limit) {
+  // Below it, products with the scale would no longer be rounded to a part of themselves.
+  constexpr double kSmallestScale = 0x1p-100;
+  const double norm = bound * std::sqrt(square + others * others) / total;
+  const double scale = (norm > limit ? limit / norm : 1) / total;
+  // Not a number and infinity fail the first comparison, as they must.
+  return norm <= std::numeric_limits<double>::max() && scale >= kSmallestScale ? static_cast<float>(scale) : 0;
+}
+
 // Rows stand in the lanes of a vector here: with few classes, most lanes would be idle if classes did.
-[[gnu::always_inline]] inline void ClippedResidualsLoop(float* logits, size_t stride, size_t classes,
-                                                        const int32_t* labels, const double* bounds, double limit) {
-  float lane[kFloats];
-  float largest[kFloats];
-  float own[kFloats] = {};
-  float others[kFloats] = {};
-  float fault[kFloats] = {};  // stays 0 unless a logit is not finite
-  double square[kFloats] = {};
-  for (size_t i = 0; i < kFloats; ++i) {
-    largest[i] = logits[i * stride];
+[[gnu::always_inline]] inline void ClippedResidualsLoop(float* __restrict logits, size_t stride, size_t classes,
+                                                        const int32_t* labels, const double* bounds, double limit,
+                                                        float* __restrict scratch) {
+  Integers label;
+  std::memcpy(&label, labels, sizeof(label));
+  Floats largest = Broadcast(-std::numeric_limits<float>::infinity());
+  Floats fault = {};  // stays 0 unless a logit is not finite
+  for (size_t k = 0; k < classes; ++k) {
+    const float* at = logits + k;
+    const Floats lane = {at[0],          at[stride],     at[2 * stride], at[3 * stride],
+                         at[4 * stride], at[5 * stride], at[6 * stride], at[7 * stride]};
+    largest = lane > largest ? lane : largest;
+    fault += lane * 0.0F;
+    FloatsAt(scratch + k * kFloats) = lane;
   }
-  for (size_t k = 1; k < classes; ++k) {
-    for (size_t i = 0; i < kFloats; ++i) {
-      const float logit = logits[i * stride + k];
-      largest[i] = logit > largest[i] ? logit : largest[i];
-    }
+  Floats own = {};
+  Floats others = {};
+  Doubles low_squares = {};
+  Doubles high_squares = {};
+  for (size_t k = 0; k < classes; ++k) {
+    float* at = scratch + k * kFloats;
+    const Floats exponential = ExpOfNegatives(LoadFloats(at) - largest);
+    const Floats lane = label == static_cast<int32_t>(k) ? Floats{} : exponential;
+    own += exponential - lane;
+    others += lane;
+    FloatsAt(at) = lane;
+    low_squares += DoublesOf(at) * DoublesOf(at);
+    high_squares += DoublesOf(at + kDoubles) * DoublesOf(at + kDoubles);
+  }
+  Floats scale = {};
+  const Floats total = others + own + fault;
+  for (size_t i = 0; i < kFloats; ++i) {
+    const double square = i < kDoubles ? low_squares[i] : high_squares[i - kDoubles];
+    scale[i] = labels[i] < 0 ? 0
+                             : ClippedScale(static_cast<double>(total[i]), static_cast<double>(others[i]), square,
+                                            bounds[i], limit);
   }
   for (size_t k = 0; k < classes; ++k) {
-    for (size_t i = 0; i < kFloats; ++i) {
-      lane[i] = logits[i * stride + k];
-    }
-    for (size_t i = 0; i < kFloats; ++i) {
-      fault[i] += lane[i] * 0.0F;
-      const float exponential = ExpOfNegative(lane[i] - largest[i]);
-      const bool is_own = labels[i] == static_cast<int32_t>(k);
-      own[i] = is_own ? exponential : own[i];
-      lane[i] = is_own ? 0 : exponential;
-      others[i] += lane[i];
-    }
-    for (size_t i = 0; i < kFloats; ++i) {
-      square[i] += static_cast<double>(lane[i]) * static_cast<double>(lane[i]);
-    }
+    const Floats value = label == static_cast<int32_t>(k) ? -others : LoadFloats(scratch + k * kFloats);
+    // What is not a number stays so when multiplied by 0.
+    const Floats lane = scale != 0.0F ? value * scale : Floats{};
     for (size_t i = 0; i < kFloats; ++i) {
       logits[i * stride + k] = lane[i];
-    }
-  }
-  float scale[kFloats];
-  for (size_t i = 0; i < kFloats; ++i) {
-    const auto total = static_cast<double>(others[i] + own[i] + fault[i]);
-    const auto own_residual = static_cast<double>(others[i]);
-    const double norm = bounds[i] * std::sqrt(square[i] + own_residual * own_residual) / total;
-    const double clip = norm > limit ? limit / norm : 1;
-    // Below it, products with the scale would no longer be rounded to a part of themselves.
-    constexpr double kSmallestScale = 0x1p-100;
-    const bool counts = labels[i] >= 0 && norm <= std::numeric_limits<double>::max() && clip / total >= kSmallestScale;
-    scale[i] = static_cast<float>(counts ? clip / total : 0);
-  }
-  for (size_t i = 0; i < kFloats; ++i) {
-    // What is not a number stays so when multiplied by 0.
-    for (size_t k = 0; k < stride; ++k) {
-      logits[i * stride + k] = scale[i] != 0 ? logits[i * stride + k] * scale[i] : 0;
-    }
-    if (scale[i] != 0) {
-      logits[i * stride + static_cast<size_t>(labels[i])] = -others[i] * scale[i];
     }
   }
 }
 
 template <size_t kTile>
-[[gnu::always_inline]] inline void GatherDoublesTile(const float* matrix, size_t stride, const int32_t* indices,
-                                                     const float* values, size_t count, double* out) {
-  const auto doubles = [](const float* at) {
-    return __builtin_convertvector(*reinterpret_cast<const HalfFloats*>(at), Doubles);
-  };
-  Doubles even[2 * kTile] = {};
-  Doubles odd[2 * kTile] = {};
-  size_t i = 0;
-  for (; i + 1 < count; i += 2) {
-    const float* first = matrix + static_cast<size_t>(indices[i]) * stride;
-    const float* second = matrix + static_cast<size_t>(indices[i + 1]) * stride;
-    const auto first_value = static_cast<double>(values[i]);
-    const auto second_value = static_cast<double>(values[i + 1]);
-    for (size_t t = 0; t < 2 * kTile; ++t) {
-      even[t] += first_value * doubles(first + kDoubles * t);
-      odd[t] += second_value * doubles(second + kDoubles * t);
+[[gnu::always_inline]] inline void ColumnSumsTile(const float* matrix, size_t stride, const int64_t* offsets,
+                                                  size_t count, const int32_t* indices, const float* values,
+                                                  double* sums) {
+  for (size_t j = 0; j < count; ++j) {
+    auto i = static_cast<size_t>(offsets[j]);
+    const auto end = static_cast<size_t>(offsets[j + 1]);
+    if (i == end) {
+      continue;
     }
-  }
-  if (i < count) {
-    const float* last = matrix + static_cast<size_t>(indices[i]) * stride;
-    const auto value = static_cast<double>(values[i]);
-    for (size_t t = 0; t < 2 * kTile; ++t) {
-      even[t] += value * doubles(last + kDoubles * t);
+    Doubles even[2 * kTile] = {};
+    Doubles odd[2 * kTile] = {};
+    for (; i + 1 < end; i += 2) {
+      const float* first = matrix + static_cast<size_t>(indices[i]) * stride;
+      const float* second = matrix + static_cast<size_t>(indices[i + 1]) * stride;
+      const auto first_value = static_cast<double>(values[i]);
+      const auto second_value = static_cast<double>(values[i + 1]);
+      for (size_t t = 0; t < 2 * kTile; ++t) {
+        even[t] += first_value * DoublesOf(first + kDoubles * t);
+        odd[t] += second_value * DoublesOf(second + kDoubles * t);
+      }
     }
-  }
-  for (size_t t = 0; t < 2 * kTile; ++t) {
-    DoublesAt(out + kDoubles * t) += even[t] + odd[t];
+    if (i < end) {
+      const float* last = matrix + static_cast<size_t>(indices[i]) * stride;
+      const auto value = static_cast<double>(values[i]);
+      for (size_t t = 0; t < 2 * kTile; ++t) {
+        even[t] += value * DoublesOf(last + kDoubles * t);
+      }
+    }
+    for (size_t t = 0; t < 2 * kTile; ++t) {
+      DoublesAt(sums + j * stride + kDoubles * t) += even[t] + odd[t];
+    }
   }
 }
 
-[[gnu::always_inline]] inline void GatherDoublesLoop(const float* matrix, size_t stride, const int32_t* indices,
-                                                     const float* values, size_t count, double* out) {
+[[gnu::always_inline]] inline void ColumnSumsLoop(const float* matrix, size_t stride, const int64_t* offsets,
+                                                  size_t count, const int32_t* indices, const float* values,
+                                                  double* sums) {
   size_t first = 0;
   for (; first + 2 * kFloats <= stride; first += 2 * kFloats) {
-    GatherDoublesTile<2>(matrix + first, stride, indices, values, count, out + first);
+    ColumnSumsTile<2>(matrix + first, stride, offsets, count, indices, values, sums + first);
   }
   if (first < stride) {
-    GatherDoublesTile<1>(matrix + first, stride, indices, values, count, out + first);
+    ColumnSumsTile<1>(matrix + first, stride, offsets, count, indices, values, sums + first);
   }
 }
 
@@ -297,12 +329,12 @@ template <size_t kTile>
   }                                                                                                                    \
   attributes void form##Residual(float* logits, size_t count, size_t label) { ResidualLoop(logits, count, label); }    \
   attributes void form##ClippedResiduals(float* logits, size_t stride, size_t classes, const int32_t* labels,          \
-                                         const double* bounds, double limit) {                                         \
-    ClippedResidualsLoop(logits, stride, classes, labels, bounds, limit);                                              \
+                                         const double* bounds, double limit, float* scratch) {                         \
+    ClippedResidualsLoop(logits, stride, classes, labels, bounds, limit, scratch);                                     \
   }                                                                                                                    \
-  attributes void form##GatherDoubles(const float* matrix, size_t stride, const int32_t* indices, const float* values, \
-                                      size_t count, double* out) {                                                     \
-    GatherDoublesLoop(matrix, stride, indices, values, count, out);                                                    \
+  attributes void form##ColumnSums(const float* matrix, size_t stride, const int64_t* offsets, size_t count,           \
+                                   const int32_t* indices, const float* values, double* sums) {                        \
+    ColumnSumsLoop(matrix, stride, offsets, count, indices, values, sums);                                             \
   }                                                                                                                    \
   attributes void form##Momentum(size_t count, float momentum, double scale, float rate, double* sum, float* velocity, \
                                  float* weights) {                                                                     \
@@ -312,8 +344,8 @@ template <size_t kTile>
                              float* second, float* weights) {                                                          \
     AdamUpdateLoop(count, scale, rate, floor, sum, first, second, weights);                                            \
   }                                                                                                                    \
-  constexpr Kernels k##form##Kernels = {form##Gather,        form##Scatter,  form##Residual, form##ClippedResiduals,   \
-                                        form##GatherDoubles, form##Momentum, form##Adam};
+  constexpr Kernels k##form##Kernels = {form##Gather,     form##Scatter,  form##Residual, form##ClippedResiduals,      \
+                                        form##ColumnSums, form##Momentum, form##Adam};
 DPAR_FORMS_(, Plain)
 #if defined(__x86_64__)
 DPAR_FORMS_([[gnu::target("avx2,fma")]], Avx2)

@@ -31,13 +31,14 @@ struct Kernels {
   void (*residual)(float* logits, size_t count, size_t label);
   // The same for 8 rows of logits at once, each `stride` floats, a multiple of 8, behind the one before. A label of -1
   // makes the whole row 0. bounds[i] times the residual's norm bounds row i's gradient; each residual is scaled so that
-  // the product is at most `limit`, and 0 if that is not finite.
+  // the product is at most `limit`, and 0 if that is not finite. `scratch` has room for 8 * classes floats.
   void (*clipped_residuals)(float* logits, size_t stride, size_t classes, const int32_t* labels, const double* bounds,
-                            double limit);
-  // out += sum over i of values[i] * row indices[i] of matrix, which has rows of `stride` floats, a multiple of 8; in
-  // double.
-  void (*gather_doubles)(const float* matrix, size_t stride, const int32_t* indices, const float* values, size_t count,
-                         double* out);
+                            double limit, float* scratch);
+  // For j in 0..count-1, row j of sums += the sum of values[i] * row indices[i] of matrix over offsets[j] <= i <
+  // offsets[j + 1], in double. Rows of both have `stride` entries, a multiple of 8. The terms of one row are added up
+  // in two halves, every other one in each.
+  void (*column_sums)(const float* matrix, size_t stride, const int64_t* offsets, size_t count, const int32_t* indices,
+                      const float* values, double* sums);
   // velocity = momentum * velocity + scale * sum; weights -= rate * velocity; sum = 0. Values stay within +-1e30.
   void (*momentum_update)(size_t count, float momentum, double scale, float rate, double* sum, float* velocity,
                           float* weights);

@@ -1,17 +1,14 @@
 // Peak memory of training on a sealed graph, measured in a process of its own.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <functional>
 #include <string>
 
 #include "core/graph/generate.h"
 #include "core/graph/sealed_graph.h"
+#include "core/graph/testing/child_memory.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_event.h"
 #include "core/random/testing/fixed_random.h"
@@ -20,51 +17,20 @@
 namespace dpar {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kMemoryMeansNothing = true;
-#else
-constexpr bool kMemoryMeansNothing = false;
-#endif
+using ::dpar::testing::InChild;
+using ::dpar::testing::kMemoryMeansNothing;
+using ::dpar::testing::PeakBytes;
 
 constexpr int64_t kNodes = 200'000;
 constexpr double kLargestShare = 1.2;        // of the mapped file
 constexpr int64_t kBytesPerWeight = 4 * 10;  // ten times the parameters
-
-int64_t PeakBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmHWM:", 0) == 0) {
-      return std::stoll(line.substr(6)) * 1024;
-    }
-  }
-  return 0;
-}
-
-// Runs `work` in a child, which leaves no trace in this process, and gives what it returns; -1 if it failed.
-int64_t InChild(const std::function<int64_t()>& work) {
-  int ends[2] = {-1, -1};
-  EXPECT_EQ(pipe(ends), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    const int64_t result = work();
-    _exit(write(ends[1], &result, sizeof(result)) == sizeof(result) ? 0 : 1);
-  }
-  close(ends[1]);
-  int64_t result = -1;
-  EXPECT_EQ(read(ends[0], &result, sizeof(result)), static_cast<ssize_t>(sizeof(result)));
-  close(ends[0]);
-  int exit_status = -1;
-  EXPECT_EQ(waitpid(child, &exit_status, 0), child);
-  EXPECT_EQ(exit_status, 0);
-  return result;
-}
 
 TEST(TrainMemory, StaysCloseToTheMappedDataset) {
   if (kMemoryMeansNothing) {
     GTEST_SKIP() << "a sanitizer's own memory hides what is measured";
   }
   const std::string path = (std::filesystem::temp_directory_path() / "dpar_train_memory_test.sealed").string();
-  const int64_t file_bytes = InChild([&path]() -> int64_t {
+  const int64_t file_bytes = InChild<int64_t>([&path]() -> int64_t {
     testing::FixedRandom random(1);
     const auto graph =
         GenerateGraph({.nodes = kNodes, .classes = 10, .features = 2000, .features_per_node = 100}, random);
@@ -82,7 +48,7 @@ TEST(TrainMemory, StaysCloseToTheMappedDataset) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_TRUE(plan->has_mean()) << "the plan's whole way is measured";
   const int64_t weights = ParameterCount(*plan, {kNodes, 2000, 10});
-  const int64_t peak = InChild([&]() -> int64_t {
+  const int64_t peak = InChild<int64_t>([&]() -> int64_t {
     const int64_t before = PeakBytes();
     const auto sealed = SealedGraph::Open(path);
     const auto graph = sealed.ok() ? sealed->View() : sealed.status();

@@ -1,9 +1,10 @@
 // Accuracy under privacy, inductive: 80 % of the slots train, 20 % are the query graph, edges between the two removed.
 //
-// The splits are fixed and the noise is fresh, so the means over the five splits vary from run to run. A figure is met
-// when the mean is at most one point and two standard errors of that mean (over the splits, as measured in the run)
-// below it. Means of repeated runs were at or above every figure, so a false alarm needs noise to take away more than a
-// point and two standard errors, most of which is the spread between splits: not seen in 200 runs on cora_ml.
+// The splits are fixed and the noise is fresh, so the means over the ten splits vary from run to run. The figures are
+// means over five other splits. One is met when our mean is at most one point and two standard errors of such a mean
+// below it. In 10 runs the closest to its mark was citeseer_planetoid with mean-field: 0.667, with a standard deviation
+// of 0.005 from run to run, against a mark of about 0.646. That is a false alarm in about one run in a hundred
+// thousand.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -30,7 +31,7 @@
 namespace dpar {
 namespace {
 
-constexpr uint64_t kSeeds[] = {1, 2, 3, 4, 5};
+constexpr uint64_t kSeeds[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
 
 struct Split {
   Graph training;
@@ -50,13 +51,13 @@ struct Series {
   [[nodiscard]] double mean() const {
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
   }
+  // Of a mean over five splits.
   [[nodiscard]] double standard_error() const {
     double square = 0;
     for (const double value : values) {
       square += (value - mean()) * (value - mean());
     }
-    const auto count = static_cast<double>(values.size());
-    return std::sqrt(square / (count - 1) / count);
+    return std::sqrt(square / static_cast<double>(values.size() - 1) / 5);
   }
 };
 
@@ -74,7 +75,7 @@ void AddAccuracy(const Model& model, const Graph& query, Propagation propagation
   series.values.push_back(*accuracy);
 }
 
-// The `auto` plan at (epsilon, delta) on five splits, with noise from the production source.
+// The `auto` plan at (epsilon, delta) on ten splits, with noise from the production source.
 Accuracies Measure(const std::string& name, const Graph& graph, double epsilon, double delta) {
   Accuracies result;
   for (const uint64_t seed : kSeeds) {
