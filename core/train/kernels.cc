@@ -317,7 +317,8 @@ template <size_t kTile>
   }
 }
 
-// The two forms of every loop.
+// The two forms of every loop. An attribute cannot stand in parentheses.
+// NOLINTBEGIN(bugprone-macro-parentheses)
 #define DPAR_FORMS_(attributes, form)                                                                                  \
   attributes void form##Gather(const float* matrix, size_t width, const int32_t* columns, const float* values,         \
                                size_t count, float factor, float* out) {                                               \
@@ -351,6 +352,7 @@ DPAR_FORMS_(, Plain)
 DPAR_FORMS_([[gnu::target("avx2,fma")]], Avx2)
 #endif
 #undef DPAR_FORMS_
+// NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace
 
