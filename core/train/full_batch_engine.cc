@@ -84,7 +84,7 @@ class FullBatchEngine final : public GradientEngine {
     const int64_t chunks = ChunkCount(row_count_, kRowsPerChunk);
     std::vector<ChunkSums> sums(static_cast<size_t>(chunks), ChunkSums(stride_));
     ParallelFor(chunks, threads_, [&](int /*worker*/, int64_t chunk) {
-      MakeResiduals(center_output, clip, chunk, sums[static_cast<size_t>(chunk)]);
+      sums[static_cast<size_t>(chunk)] = MakeResiduals(center_output, clip, chunk);
     });
     ChunkSums total(stride_);
     for (const ChunkSums& one : sums) {
@@ -173,14 +173,15 @@ class FullBatchEngine final : public GradientEngine {
   }
 
   // The clipped residuals of a chunk's rows, and their sums.
-  void MakeResiduals(const std::vector<float>& center_output, double clip, int64_t chunk, ChunkSums& sums) {
+  ChunkSums MakeResiduals(const std::vector<float>& center_output, double clip, int64_t chunk) {
+    ChunkSums sums(stride_);  // made by the thread that fills it: neighbours in memory would slow each other down
     const auto first = static_cast<size_t>(chunk * kRowsPerChunk);
     const size_t last = std::min(first + static_cast<size_t>(kRowsPerChunk), row_count_);
     const float* bias = weights_.data() + features_ * stride_;
     std::vector<float> scratch(kRowsAtOnce * classes_);
     for (size_t row = first; row < last; row += kRowsAtOnce) {
       if ((row - first) % kRowsPerQuestion == 0 && !GoOn()) {
-        return;
+        break;
       }
       const size_t count = std::min(kRowsAtOnce, last - row);
       for (size_t i = row; i < row + count; ++i) {
@@ -204,6 +205,7 @@ class FullBatchEngine final : public GradientEngine {
         }
       }
     }
+    return sums;
   }
 
   // Rows first..last-1 of the sum: the inputs of a column times their rows' residuals, chunk by chunk of rows.
