@@ -35,7 +35,7 @@ constexpr double kRowClip = 0.01;
 constexpr double kEntryClip = 0.001;
 constexpr double kColumnClip = 1;
 constexpr int64_t kMaxOccurrence = 1;
-// What the rule takes for mu where there is no noise: about epsilon 8.
+// What the rule takes for mu where there is no noise: epsilon 10 at delta 1e-5.
 constexpr double kNonPrivateMu = 2;
 
 absl::Status PlanEvaluation(const v1::TrainingSpec& spec, const PublicSizes& sizes, v1::Plan& plan) {

@@ -112,21 +112,23 @@ constexpr float kExpRound = 0x1.8p23F;
 constexpr float kLn2High = 0.693359375F;
 constexpr float kLn2Low = -2.12194440e-4F;
 
-// e^x for x <= 0, to about 2e-7 of itself; 0 below -87. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r by its series.
-[[gnu::always_inline]] inline float ExpOfNegative(float x) {
-  const float clamped = x < -87.0F ? -87.0F : x;
-  const float shifted = clamped * 1.44269504F + kExpRound;
-  const float n = shifted - kExpRound;
-  const float r = (clamped - n * kLn2High) - n * kLn2Low;
-  float series = 1.0F / 720;
+[[gnu::always_inline]] inline Floats Broadcast(float value) { return Floats{} + value; }
+
+// e^x for x <= 0, to about 2e-7 of itself; -87 stands for what is below. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r
+// by its series.
+[[gnu::always_inline]] inline Floats ExpOfNegatives(Floats x) {
+  const Floats clamped = x < Broadcast(-87.0F) ? Broadcast(-87.0F) : x;
+  const Floats shifted = clamped * 1.44269504F + kExpRound;
+  const Floats n = shifted - kExpRound;
+  const Floats r = (clamped - n * kLn2High) - n * kLn2Low;
+  Floats series = Broadcast(1.0F / 720);
   series = series * r + 1.0F / 120;
   series = series * r + 1.0F / 24;
   series = series * r + 1.0F / 6;
   series = series * r + 0.5F;
   series = series * r + 1.0F;
   series = series * r + 1.0F;
-  const uint32_t exponent = (std::bit_cast<uint32_t>(shifted) << 23U) + (127U << 23U);
-  return series * std::bit_cast<float>(exponent);
+  return series * std::bit_cast<Floats>((std::bit_cast<Integers>(shifted) << 23) + (127 << 23));
 }
 
 [[gnu::always_inline]] inline void ResidualLoop(float* logits, size_t count, size_t label) {
@@ -141,7 +143,9 @@ constexpr float kLn2Low = -2.12194440e-4F;
   float fault = 0;  // stays 0 unless a logit is not finite
   for (size_t k = 0; k < padded; ++k) {
     fault += logits[k] * 0.0F;
-    logits[k] = ExpOfNegative(logits[k] - largest);
+  }
+  for (size_t k = 0; k < padded; k += kFloats) {
+    FloatsAt(logits + k) = ExpOfNegatives(LoadFloats(logits + k) - largest);
   }
   for (size_t k = count; k < padded; ++k) {
     logits[k] = 0;
@@ -164,24 +168,6 @@ constexpr float kLn2Low = -2.12194440e-4F;
 [[gnu::always_inline]] inline Doubles DoublesOf(const float* at) {
   return Doubles{static_cast<double>(at[0]), static_cast<double>(at[1]), static_cast<double>(at[2]),
                  static_cast<double>(at[3])};
-}
-
-[[gnu::always_inline]] inline Floats Broadcast(float value) { return Floats{} + value; }
-
-// ExpOfNegative of eight numbers.
-[[gnu::always_inline]] inline Floats ExpOfNegatives(Floats x) {
-  const Floats clamped = x < Broadcast(-87.0F) ? Broadcast(-87.0F) : x;
-  const Floats shifted = clamped * 1.44269504F + kExpRound;
-  const Floats n = shifted - kExpRound;
-  const Floats r = (clamped - n * kLn2High) - n * kLn2Low;
-  Floats series = Broadcast(1.0F / 720);
-  series = series * r + 1.0F / 120;
-  series = series * r + 1.0F / 24;
-  series = series * r + 1.0F / 6;
-  series = series * r + 0.5F;
-  series = series * r + 1.0F;
-  series = series * r + 1.0F;
-  return series * std::bit_cast<Floats>((std::bit_cast<Integers>(shifted) << 23) + (127 << 23));
 }
 
 // What each of eight residuals is multiplied by, from its total, the sum and the squares of the others' exponentials.

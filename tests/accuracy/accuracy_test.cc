@@ -3,8 +3,8 @@
 // The splits are fixed and the noise is fresh, so the means over the ten splits vary from run to run. The figures are
 // means over five other splits. One is met when our mean is at most one point and two standard errors of such a mean
 // below it. In 10 runs the closest to its mark was citeseer_planetoid with mean-field: 0.667, with a standard deviation
-// of 0.005 from run to run, against a mark of about 0.646. That is a false alarm in about one run in a hundred
-// thousand.
+// of 0.005 from run to run, against a mark of about 0.646. Four standard deviations: false alarms are rare, at a rate
+// that ten runs cannot tell.
 #include <gtest/gtest.h>
 
 #include <cmath>
