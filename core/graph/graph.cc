@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstring>
 
+#include "core/pace.h"
+
 namespace dpar {
 namespace {
 
@@ -56,15 +58,35 @@ bool GraphView::IsNull(int64_t slot) const {
 int64_t GraphView::CountUnlabelled() const { return std::count(labels.begin(), labels.end(), kUnlabelled); }
 
 Graph InducedSubgraph(const GraphView& graph, std::span<const int32_t> nodes) {
+  return InducedSubgraph(graph, nodes, [] { return true; }).value();
+}
+
+absl::StatusOr<Graph> InducedSubgraph(const GraphView& graph, std::span<const int32_t> nodes,
+                                      const std::function<bool()>& keep_going) {
   std::vector<int32_t> new_number(static_cast<size_t>(graph.sizes.node_count), -1);
+  size_t neighbours = 0;  // in the subgraph or not
+  size_t entries = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     new_number[static_cast<size_t>(nodes[i])] = static_cast<int32_t>(i);
+    neighbours += graph.edges.neighbours_of(nodes[i]).size();
+    entries += graph.features.row_columns(nodes[i]).size();
   }
   Graph subgraph;
   subgraph.sizes = graph.sizes;
   subgraph.sizes.node_count = static_cast<int64_t>(nodes.size());
   subgraph.labels.reserve(nodes.size());
+  subgraph.edge_offsets.reserve(nodes.size() + 1);
+  subgraph.features.offsets.reserve(nodes.size() + 1);
+  // An array that grows copies all it has at once, and nobody could stop that. Room that stays unused takes no memory.
+  subgraph.neighbours.reserve(neighbours);
+  subgraph.features.columns.reserve(entries);
+  subgraph.features.values.reserve(entries);
+  Pace pace(keep_going);
   for (const int32_t node : nodes) {
+    if (!pace.GoOn(
+            static_cast<int64_t>(graph.edges.neighbours_of(node).size() + graph.features.row_columns(node).size()))) {
+      return absl::CancelledError("copying a part of the graph was cancelled");
+    }
     AppendNeighbours(graph.edges.neighbours_of(node), new_number, subgraph);
     const auto columns = graph.features.row_columns(node);
     const auto values = graph.features.row_values(node);

@@ -3,9 +3,12 @@
 #define DPAR_CORE_GRAPH_GRAPH_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "absl/status/statusor.h"
 
 namespace dpar {
 
@@ -83,6 +86,10 @@ struct Graph {
 
 // The subgraph induced by `nodes` (distinct, in range), renumbered in that order. Edges to other nodes are dropped.
 Graph InducedSubgraph(const GraphView& graph, std::span<const int32_t> nodes);
+
+// The same, asking `keep_going` at the pace of core/pace.h; CANCELLED once it says no.
+absl::StatusOr<Graph> InducedSubgraph(const GraphView& graph, std::span<const int32_t> nodes,
+                                      const std::function<bool()>& keep_going);
 
 // Bytes that determine the content (N, d, edges, features, labels) and nothing else, for keyed digests. Two files with
 // the same canonical graph give the same bytes.

@@ -1,7 +1,12 @@
 #include "core/graph/graph.h"
 
 #include <cstring>
+#include <numeric>
 
+#include "core/graph/generate.h"
+#include "core/graph/testing/questions.h"
+#include "core/pace.h"
+#include "core/random/testing/fixed_random.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -51,6 +56,18 @@ TEST(InducedSubgraphTest, SortsNeighboursWhoseOrderIsReversed) {
   const Graph subgraph = InducedSubgraph(Path(), nodes);
   EXPECT_THAT(subgraph.edges().neighbours_of(1), ElementsAre(0, 2));
   EXPECT_THAT(subgraph.edges().neighbours_of(2), ElementsAre(1, 3));
+}
+
+TEST(InducedSubgraphTest, IsCancelledWheneverItAsksWhichIsOftenEnough) {
+  testing::FixedRandom random(7);
+  const Graph graph = *GenerateGraph({.nodes = 20'000, .classes = 3, .features = 200, .features_per_node = 20}, random);
+  std::vector<int32_t> nodes(20'000);
+  std::iota(nodes.begin(), nodes.end(), 0);
+  const int64_t questions = testing::CancelAtEveryQuestion(
+      [&](const std::function<bool()>& keep_going) { return InducedSubgraph(graph, nodes, keep_going).status(); });
+  const auto work = static_cast<int64_t>(nodes.size() + graph.neighbours.size() + graph.features.columns.size());
+  EXPECT_GE(questions, 5);
+  EXPECT_GE(questions, work / (kEntriesPerQuestion + 1000)) << "no row here has more than 1000 entries";
 }
 
 TEST(InducedSubgraphTest, GivesTheGraphItselfForAllNodes) {

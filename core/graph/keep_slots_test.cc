@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "core/graph/generate.h"
+#include "core/graph/testing/questions.h"
+#include "core/pace.h"
 #include "core/random/subsets.h"
 #include "core/random/testing/fixed_random.h"
 
@@ -28,9 +30,13 @@ Graph Path() {
   return graph;
 }
 
+Graph MustKeep(const GraphView& graph, std::span<const int64_t> kept) {
+  return KeepSlots(graph, kept, [] { return true; }).value();
+}
+
 TEST(KeepSlots, MakesTheOtherSlotsNullAndKeepsIds) {
   const std::vector<int64_t> kept = {0, 2, 3};
-  const Graph graph = KeepSlots(Path(), kept);
+  const Graph graph = MustKeep(Path(), kept);
   EXPECT_EQ(graph.sizes, Path().sizes);
   EXPECT_THAT(graph.edge_offsets, ElementsAre(0, 0, 0, 1, 2));
   EXPECT_THAT(graph.neighbours, ElementsAre(3, 2));
@@ -44,8 +50,8 @@ TEST(KeepSlots, MakesTheOtherSlotsNullAndKeepsIds) {
 TEST(KeepSlots, KeepingAllChangesNothingAndKeepingNoneLeavesNull) {
   std::vector<int64_t> all(4);
   std::iota(all.begin(), all.end(), 0);
-  EXPECT_EQ(KeepSlots(Path(), all), Path());
-  const Graph none = KeepSlots(Path(), {});
+  EXPECT_EQ(MustKeep(Path(), all), Path());
+  const Graph none = MustKeep(Path(), {});
   EXPECT_EQ(none.edge_count(), 0);
   for (int64_t slot = 0; slot < 4; ++slot) {
     EXPECT_TRUE(GraphView(none).IsNull(slot));
@@ -58,7 +64,7 @@ TEST(KeepSlots, ASlotThatIsLeftOutCannotBeToldFromOneThatWasNull) {
   const Graph graph = *GenerateGraph({.nodes = 200, .classes = 3, .features = 20}, random);
   std::vector<int64_t> all_but_one(199);
   std::iota(all_but_one.begin(), all_but_one.end(), 1);
-  const Graph without = KeepSlots(graph, all_but_one);
+  const Graph without = MustKeep(graph, all_but_one);
   for (int repeat = 0; repeat < 10; ++repeat) {
     std::vector<int64_t> sample = PoissonSubset(random, 200, 0.5);
     std::vector<int64_t> with_first = sample;
@@ -67,8 +73,23 @@ TEST(KeepSlots, ASlotThatIsLeftOutCannotBeToldFromOneThatWasNull) {
     } else {
       sample.erase(sample.begin());
     }
-    EXPECT_EQ(KeepSlots(graph, sample), KeepSlots(without, with_first));
+    EXPECT_EQ(MustKeep(graph, sample), MustKeep(without, with_first));
   }
+}
+
+TEST(KeepSlots, IsCancelledWheneverItAsksWhichIsOftenEnough) {
+  testing::FixedRandom random(6);
+  const Graph graph = *GenerateGraph({.nodes = 20'000, .classes = 3, .features = 200, .features_per_node = 20}, random);
+  const std::vector<int64_t> kept = PoissonSubset(random, 20'000, 0.5);
+  int64_t work = graph.sizes.node_count;
+  for (const int64_t slot : kept) {
+    work += static_cast<int64_t>(graph.edges().neighbours_of(slot).size() +
+                                 GraphView(graph).features.row_columns(slot).size());
+  }
+  const int64_t questions = testing::CancelAtEveryQuestion(
+      [&](const std::function<bool()>& keep_going) { return KeepSlots(graph, kept, keep_going).status(); });
+  EXPECT_GE(questions, 4);
+  EXPECT_GE(questions, work / (kEntriesPerQuestion + 1000)) << "no row here has more than 1000 entries";
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "core/error.h"
 #include "core/graph/graph_error.h"
 #include "core/graph/sealed_format.h"
+#include "core/pace.h"
 #include "core/parallel.h"
 #include "core/status_macros.h"
 
@@ -132,12 +134,12 @@ absl::Status CheckLayout(const SealedHeader& header, uint64_t file_bytes, const 
   return absl::OkStatus();
 }
 
-// Whether `good` says true of every block of 0..count-1, asked on all threads.
-bool GoodBlocks(int64_t count, const std::function<bool(int64_t first, int64_t last)>& good) {
+// Whether `good` says true of every block of 0..count-1, asked on all threads. False also when told to stop.
+bool GoodBlocks(int64_t count, KeepGoing& keep_going, const std::function<bool(int64_t first, int64_t last)>& good) {
   std::atomic<bool> all = true;
   const int64_t blocks = (count + kBlock - 1) / kBlock;
   ParallelFor(blocks, HardwareThreads(), [&](int /*worker*/, int64_t block) {
-    if (all && !good(block * kBlock, std::min(count, (block + 1) * kBlock))) {
+    if (all && !(keep_going() && good(block * kBlock, std::min(count, (block + 1) * kBlock)))) {
       all = false;
     }
   });
@@ -145,8 +147,8 @@ bool GoodBlocks(int64_t count, const std::function<bool(int64_t first, int64_t l
 }
 
 template <typename Entry, typename IsGood>
-bool GoodEntries(std::span<const Entry> entries, const IsGood& is_good) {
-  return GoodBlocks(static_cast<int64_t>(entries.size()), [&](int64_t first, int64_t last) {
+bool GoodEntries(std::span<const Entry> entries, KeepGoing& keep_going, const IsGood& is_good) {
+  return GoodBlocks(static_cast<int64_t>(entries.size()), keep_going, [&](int64_t first, int64_t last) {
     bool good = true;
     for (int64_t i = first; i < last; ++i) {
       good &= is_good(entries[static_cast<size_t>(i)]);
@@ -156,9 +158,9 @@ bool GoodEntries(std::span<const Entry> entries, const IsGood& is_good) {
 }
 
 // Whether these are the offsets of rows with `entries` entries together.
-bool GoodOffsets(std::span<const int64_t> offsets, size_t entries) {
+bool GoodOffsets(std::span<const int64_t> offsets, size_t entries, KeepGoing& keep_going) {
   return offsets.front() == 0 && offsets.back() == static_cast<int64_t>(entries) &&
-         GoodBlocks(static_cast<int64_t>(offsets.size()) - 1, [&](int64_t first, int64_t last) {
+         GoodBlocks(static_cast<int64_t>(offsets.size()) - 1, keep_going, [&](int64_t first, int64_t last) {
            bool good = true;
            for (int64_t i = first; i < last; ++i) {
              good &= offsets[static_cast<size_t>(i)] <= offsets[static_cast<size_t>(i) + 1];
@@ -171,10 +173,16 @@ enum class OwnColumn { kAllowed, kForbidden };
 
 // Whether every row is strictly ascending in 0..limit-1, and without its own number where that is forbidden. The
 // offsets are good.
-bool GoodRows(std::span<const int64_t> offsets, std::span<const int32_t> columns, int64_t limit, OwnColumn own) {
-  return GoodBlocks(static_cast<int64_t>(offsets.size()) - 1, [&](int64_t first, int64_t last) {
+bool GoodRows(std::span<const int64_t> offsets, std::span<const int32_t> columns, int64_t limit, OwnColumn own,
+              KeepGoing& keep_going) {
+  const std::function<bool()> ask = std::ref(keep_going);
+  return GoodBlocks(static_cast<int64_t>(offsets.size()) - 1, keep_going, [&](int64_t first, int64_t last) {
+    Pace pace(ask);
     bool good = true;
     for (int64_t row = first; row < last; ++row) {
+      if (!pace.GoOn(offsets[static_cast<size_t>(row) + 1] - offsets[static_cast<size_t>(row)])) {
+        return false;
+      }
       const int64_t forbidden = own == OwnColumn::kForbidden ? row : -1;
       int32_t previous = -1;
       for (int64_t at = offsets[static_cast<size_t>(row)]; at < offsets[static_cast<size_t>(row) + 1]; ++at) {
@@ -194,8 +202,8 @@ bool GoodRows(std::span<const int64_t> offsets, std::span<const int32_t> columns
 struct SealedGraph::State {
   // A section's verdict, found on first use.
   struct Verdict {
-    std::once_flag once;
-    absl::Status status;
+    std::mutex mutex;
+    std::optional<absl::Status> status;  // guarded by mutex
   };
 
   std::string path;
@@ -213,45 +221,53 @@ struct SealedGraph::State {
     return {reinterpret_cast<const Entry*>(mapping.start() + place.offset), place.bytes / sizeof(Entry)};
   }
 
-  // The section's verdict.
-  absl::Status Verify(Section section);
-  absl::Status VerifySection(Section section);
-  [[nodiscard]] absl::Status VerifyBytes(Section section) const;
-  [[nodiscard]] absl::Status VerifyStructure(Section section) const;
-  absl::StatusOr<EdgesView> Edges();
-  absl::StatusOr<GraphView> View();
+  // The section's verdict, or CANCELLED.
+  absl::Status Verify(Section section, KeepGoing& keep_going);
+  // Once told to stop, these say anything.
+  absl::Status VerifySection(Section section, KeepGoing& keep_going);
+  [[nodiscard]] absl::Status VerifyBytes(Section section, KeepGoing& keep_going) const;
+  [[nodiscard]] absl::Status VerifyStructure(Section section, KeepGoing& keep_going) const;
+  absl::StatusOr<EdgesView> Edges(KeepGoing& keep_going);
+  absl::StatusOr<GraphView> View(KeepGoing& keep_going);
 };
 
-absl::Status SealedGraph::State::Verify(Section section) {
+absl::Status SealedGraph::State::Verify(Section section, KeepGoing& keep_going) {
   Verdict& verdict = verdicts[static_cast<size_t>(section)];
-  std::call_once(verdict.once, [&] { verdict.status = VerifySection(section); });
-  return verdict.status;
+  const std::lock_guard<std::mutex> lock(verdict.mutex);
+  if (!verdict.status.has_value()) {
+    absl::Status status = VerifySection(section, keep_going);
+    if (keep_going.stopped()) {
+      return absl::CancelledError("the graph was not verified to its end");
+    }
+    verdict.status = std::move(status);
+  }
+  return *verdict.status;
 }
 
-absl::Status SealedGraph::State::VerifySection(Section section) {
+absl::Status SealedGraph::State::VerifySection(Section section, KeepGoing& keep_going) {
   // Columns are only looked at through offsets that are good.
   if (section == Section::kNeighbours) {
-    DPAR_RETURN_IF_ERROR(Verify(Section::kEdgeOffsets));
+    DPAR_RETURN_IF_ERROR(Verify(Section::kEdgeOffsets, keep_going));
   } else if (section == Section::kFeatureColumns) {
-    DPAR_RETURN_IF_ERROR(Verify(Section::kFeatureOffsets));
+    DPAR_RETURN_IF_ERROR(Verify(Section::kFeatureOffsets, keep_going));
   }
   // Verifying goes from front to back, so the kernel may read further ahead than it does for a reader of rows, who goes
   // anywhere. Asking for the whole section at once would push out other pages when it is larger than memory.
   const SealedSection& place = header.sections[static_cast<size_t>(section)];
   mapping.Advise(place.offset, place.bytes, MADV_SEQUENTIAL);
   const absl::Cleanup as_before = [&] { mapping.Advise(place.offset, place.bytes, MADV_NORMAL); };
-  DPAR_RETURN_IF_ERROR(VerifyBytes(section));
-  return VerifyStructure(section);
+  DPAR_RETURN_IF_ERROR(VerifyBytes(section, keep_going));
+  return VerifyStructure(section, keep_going);
 }
 
 // The checksum, and that nothing was written behind the section. Read as a file is, not through the mapping: a disk
 // that cannot give the bytes is then an error like any other, where touching the page would end the process.
-absl::Status SealedGraph::State::VerifyBytes(Section section) const {
+absl::Status SealedGraph::State::VerifyBytes(Section section, KeepGoing& keep_going) const {
   const SealedSection& place = header.sections[static_cast<size_t>(section)];
   std::vector<std::byte> chunk(std::min<uint64_t>(kChunkBytes, RoundUpToPage(place.bytes)));
   ChecksumStream checksum;
   bool padded = true;
-  for (uint64_t done = 0; done < RoundUpToPage(place.bytes);) {
+  for (uint64_t done = 0; done < RoundUpToPage(place.bytes) && keep_going();) {
     const ssize_t got =
         pread(mapping.descriptor(), chunk.data(), std::min<uint64_t>(chunk.size(), RoundUpToPage(place.bytes) - done),
               static_cast<off_t>(place.offset + done));
@@ -274,7 +290,7 @@ absl::Status SealedGraph::State::VerifyBytes(Section section) const {
   return padded ? absl::OkStatus() : Damaged(path, NameOf(section), "the bytes behind it are not zero");
 }
 
-absl::Status SealedGraph::State::VerifyStructure(Section section) const {
+absl::Status SealedGraph::State::VerifyStructure(Section section, KeepGoing& keep_going) const {
   const auto neighbours = EntriesOf<int32_t>(Section::kNeighbours);
   const auto columns = EntriesOf<int32_t>(Section::kFeatureColumns);
   bool good = false;
@@ -283,23 +299,26 @@ absl::Status SealedGraph::State::VerifyStructure(Section section) const {
     case Section::kEdgeOffsets:
     case Section::kFeatureOffsets:
       good = GoodOffsets(EntriesOf<int64_t>(section),
-                         section == Section::kEdgeOffsets ? neighbours.size() : columns.size());
+                         section == Section::kEdgeOffsets ? neighbours.size() : columns.size(), keep_going);
       fault = "its entries are not the offsets of rows";
       break;
     case Section::kNeighbours:
-      good = GoodRows(EntriesOf<int64_t>(Section::kEdgeOffsets), neighbours, sizes.node_count, OwnColumn::kForbidden);
+      good = GoodRows(EntriesOf<int64_t>(Section::kEdgeOffsets), neighbours, sizes.node_count, OwnColumn::kForbidden,
+                      keep_going);
       fault = "a row is out of order, names a node that there is not, or names its own";
       break;
     case Section::kFeatureColumns:
-      good = GoodRows(EntriesOf<int64_t>(Section::kFeatureOffsets), columns, sizes.feature_count, OwnColumn::kAllowed);
+      good = GoodRows(EntriesOf<int64_t>(Section::kFeatureOffsets), columns, sizes.feature_count, OwnColumn::kAllowed,
+                      keep_going);
       fault = "a row is out of order or names a column that there is not";
       break;
     case Section::kFeatureValues:
-      good = GoodEntries(EntriesOf<float>(section), [](float value) { return std::isfinite(value) && value != 0; });
+      good = GoodEntries(EntriesOf<float>(section), keep_going,
+                         [](float value) { return std::isfinite(value) && value != 0; });
       fault = "a value is zero or not finite";
       break;
     case Section::kLabels:
-      good = GoodEntries(EntriesOf<int32_t>(section),
+      good = GoodEntries(EntriesOf<int32_t>(section), keep_going,
                          [this](int32_t label) { return label >= kUnlabelled && label < sizes.class_count; });
       fault = "a label names a class that there is not";
       break;
@@ -307,19 +326,19 @@ absl::Status SealedGraph::State::VerifyStructure(Section section) const {
   return good ? absl::OkStatus() : Damaged(path, NameOf(section), fault);
 }
 
-absl::StatusOr<EdgesView> SealedGraph::State::Edges() {
-  DPAR_RETURN_IF_ERROR(Verify(Section::kEdgeOffsets));
-  DPAR_RETURN_IF_ERROR(Verify(Section::kNeighbours));
+absl::StatusOr<EdgesView> SealedGraph::State::Edges(KeepGoing& keep_going) {
+  DPAR_RETURN_IF_ERROR(Verify(Section::kEdgeOffsets, keep_going));
+  DPAR_RETURN_IF_ERROR(Verify(Section::kNeighbours, keep_going));
   return EdgesView{EntriesOf<int64_t>(Section::kEdgeOffsets), EntriesOf<int32_t>(Section::kNeighbours)};
 }
 
-absl::StatusOr<GraphView> SealedGraph::State::View() {
+absl::StatusOr<GraphView> SealedGraph::State::View(KeepGoing& keep_going) {
   GraphView view;
   view.sizes = sizes;
-  DPAR_ASSIGN_OR_RETURN(view.edges, Edges());
+  DPAR_ASSIGN_OR_RETURN(view.edges, Edges(keep_going));
   for (const Section section :
        {Section::kFeatureOffsets, Section::kFeatureColumns, Section::kFeatureValues, Section::kLabels}) {
-    DPAR_RETURN_IF_ERROR(Verify(section));
+    DPAR_RETURN_IF_ERROR(Verify(section, keep_going));
   }
   view.features = {EntriesOf<int64_t>(Section::kFeatureOffsets), EntriesOf<int32_t>(Section::kFeatureColumns),
                    EntriesOf<float>(Section::kFeatureValues)};
@@ -359,11 +378,17 @@ absl::StatusOr<SealedGraph> SealedGraph::Open(const std::string& path) {
 
 const PublicSizes& SealedGraph::sizes() const { return state_->sizes; }
 
-absl::StatusOr<EdgesView> SealedGraph::Edges() const { return state_->Edges(); }
+absl::StatusOr<EdgesView> SealedGraph::Edges() const {
+  KeepGoing to_the_end([] { return true; });
+  return state_->Edges(to_the_end);
+}
 
-absl::StatusOr<GraphView> SealedGraph::View() const { return state_->View(); }
+absl::StatusOr<GraphView> SealedGraph::View(const std::function<bool()>& keep_going) const {
+  KeepGoing until_told(keep_going);
+  return state_->View(until_told);
+}
 
-absl::Status SealedGraph::Check() const { return state_->View().status(); }
+absl::Status SealedGraph::Check() const { return View().status(); }
 
 bool IsSealedGraph(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

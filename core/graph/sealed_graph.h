@@ -14,6 +14,7 @@
 #ifndef DPAR_CORE_GRAPH_SEALED_GRAPH_H_
 #define DPAR_CORE_GRAPH_SEALED_GRAPH_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -49,8 +50,9 @@ class SealedGraph {
   // The edges, without a look at features and labels.
   [[nodiscard]] absl::StatusOr<EdgesView> Edges() const;
 
-  // Everything.
-  [[nodiscard]] absl::StatusOr<GraphView> View() const;
+  // Everything. `keep_going` is asked, from several threads, at least once for every 256 KB or 65,536 entries that are
+  // verified; CANCELLED once it says no, and what was not verified to its end is verified again the next time.
+  [[nodiscard]] absl::StatusOr<GraphView> View(const std::function<bool()>& keep_going = [] { return true; }) const;
 
   // Verifies every section. The first fault, in the order of the file, if there is one.
   [[nodiscard]] absl::Status Check() const;

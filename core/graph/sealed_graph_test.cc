@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "core/error.h"
 #include "core/graph/sealed_format.h"
 #include "core/graph/testing/npz_fixture.h"
+#include "core/graph/testing/questions.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -470,6 +472,60 @@ TEST(SealedGraphTest, ManyThreadsMayBeTheFirst) {
     }
   }
   EXPECT_EQ(Copy(good.View().value()), graph);
+}
+
+// Every section asks for each of its chunks, when it is read, and for each of its blocks, when it is looked through.
+TEST(SealedGraphTest, VerifyingIsCancelledWheneverItAsksWhichIsOftenEnough) {
+  int64_t before = 0;
+  for (const int32_t nodes : {30'000, 120'000}) {
+    const std::string path = TestPath("graph.sealed");
+    ASSERT_EQ(WriteSealedGraph(path, Cycle(nodes)), absl::OkStatus());
+    const int64_t questions = testing::CancelAtEveryQuestion([&](const std::function<bool()>& keep_going) {
+      return SealedGraph::Open(path).value().View(keep_going).status();
+    });
+    // Two sections of offsets, 8 bytes a node; two of one entry and 4 bytes a node, labels as well; two entries and
+    // 8 bytes a node of neighbours.
+    EXPECT_GE(questions, (3 * 8 + 3 * 4) * int64_t{nodes} / (1 << 18) + 6 * int64_t{nodes} / (1 << 16));
+    EXPECT_GE(questions, 3 * before);
+    before = questions;
+  }
+}
+
+TEST(SealedGraphTest, ABlockOfLongRowsAsksMoreOftenThanOnce) {
+  constexpr int32_t kNodes = 1 << 14;  // one block
+  constexpr int32_t kFeatures = 32;
+  Graph graph;
+  graph.sizes = {kNodes, kFeatures, 2};
+  graph.edge_offsets.assign(kNodes + 1, 0);
+  graph.labels.assign(kNodes, 0);
+  for (int32_t node = 0; node < kNodes; ++node) {
+    for (int32_t column = 0; column < kFeatures; ++column) {
+      graph.features.columns.push_back(column);
+      graph.features.values.push_back(1);
+    }
+    graph.features.offsets.push_back(static_cast<int64_t>(graph.features.columns.size()));
+  }
+  std::atomic<int64_t> asked = 0;
+  EXPECT_TRUE(OpenBytes(SealedBytes(graph)).value().View([&] { return ++asked > 0; }).ok());
+  // 18 chunks of 256 KB and one of labels; 36 blocks of entries, and 2 of rows, in one of which there are 8 questions.
+  EXPECT_GE(asked, 19 + 36 + 1 + 8);
+}
+
+TEST(SealedGraphTest, WhatWasCancelledIsVerifiedAnew) {
+  std::string bytes = SealedBytes(Cycle(100'003));
+  const SealedGraph good = OpenBytes(bytes).value();
+  bytes[StartOf(bytes, Section::kLabels) + 400'000] ^= 1;
+  const SealedGraph bad = OpenBytes(bytes).value();
+  for (int64_t stop_at = 1; stop_at < 60; ++stop_at) {
+    std::atomic<int64_t> asked = 0;
+    const auto stop = [&] { return ++asked != stop_at; };
+    // Each time a little further, since sections that were verified to their end are not verified again.
+    EXPECT_TRUE(absl::IsCancelled(good.View(stop).status()) || asked < stop_at);
+    asked = 0;
+    EXPECT_TRUE(absl::IsCancelled(bad.View(stop).status()) || asked < stop_at);
+  }
+  EXPECT_EQ(Copy(good.View().value()), Cycle(100'003));
+  EXPECT_EQ(Verdict(bad.View().status()), DamagedIn("labels"));
 }
 
 TEST(SealedGraphTest, ViewsOutliveAMoveAndTheNameOfTheFile) {

@@ -1,6 +1,5 @@
 #include "core/graph/split.h"
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -25,11 +24,16 @@ absl::StatusOr<SlotSplit> SplitSlots(int64_t node_count, double test_share, Rand
   for (size_t i = 0; i < static_cast<size_t>(test_count); ++i) {
     std::swap(slots[i], slots[i + UniformBelow(random, slots.size() - i)]);
   }
+  std::vector<bool> is_test(slots.size(), false);
+  for (size_t i = 0; i < static_cast<size_t>(test_count); ++i) {
+    is_test[static_cast<size_t>(slots[i])] = true;
+  }
   SlotSplit split;
-  split.test.assign(slots.begin(), slots.begin() + test_count);
-  split.train.assign(slots.begin() + test_count, slots.end());
-  std::sort(split.test.begin(), split.test.end());
-  std::sort(split.train.begin(), split.train.end());
+  split.test.reserve(static_cast<size_t>(test_count));
+  split.train.reserve(slots.size() - static_cast<size_t>(test_count));
+  for (size_t slot = 0; slot < slots.size(); ++slot) {
+    (is_test[slot] ? split.test : split.train).push_back(static_cast<int32_t>(slot));
+  }
   return split;
 }
 

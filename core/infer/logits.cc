@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/infer/input_rows.h"
+#include "core/pace.h"
 
 namespace dpar {
 namespace {
@@ -58,19 +59,30 @@ class Layers {
 
 }  // namespace
 
-NodeMatrix Logits(const Model& model, const SparseRowsView& features, int threads) {
+absl::StatusOr<NodeMatrix> Logits(const Model& model, const SparseRowsView& features, int threads,
+                                  const std::function<bool()>& keep_going) {
+  KeepGoing until_told(keep_going);
+  const std::function<bool()> ask = std::ref(until_told);
   const Layers layers(model);
   NodeMatrix logits(features.row_count(), model.class_count);
   ForRowBlocks(features.row_count(), threads, [&](int64_t first, int64_t last) {
     std::vector<float> phi;
     DoubleRow first_layer(model.width());
     DoubleRow output(model.class_count);
+    Pace pace(ask);
     for (int64_t row = first; row < last; ++row) {
+      const auto entries = static_cast<int64_t>(features.row_columns(row).size());
+      if (!pace.GoOn(entries * model.width() + model.hidden_size * model.class_count)) {
+        return;
+      }
       layers.FirstLayer(features.row_columns(row), features.row_values(row), phi, first_layer);
       layers.Output(first_layer, output);
       logits.row(row) = output.cwiseMax(-kLogitBound).cwiseMin(kLogitBound).cast<float>();
     }
   });
+  if (until_told.stopped()) {
+    return absl::CancelledError("prediction was cancelled");
+  }
   return logits;
 }
 

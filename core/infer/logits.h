@@ -2,6 +2,9 @@
 #ifndef DPAR_CORE_INFER_LOGITS_H_
 #define DPAR_CORE_INFER_LOGITS_H_
 
+#include <functional>
+
+#include "absl/status/statusor.h"
 #include "core/graph/graph.h"
 #include "core/infer/model.h"
 #include "core/infer/row_blocks.h"
@@ -11,8 +14,11 @@ namespace dpar {
 // Logits lie within this, so that a model with absurd weights gives no infinities, whose differences are not numbers.
 inline constexpr double kLogitBound = 1e25;
 
-// One row of logits for each feature row; columns are below the model's feature count. The model is valid.
-NodeMatrix Logits(const Model& model, const SparseRowsView& features, int threads);
+// One row of logits for each feature row; columns are below the model's feature count. The model is valid. Asks
+// `keep_going`, from several threads, for every block of rows and at the pace of core/pace.h; CANCELLED once it says
+// no.
+absl::StatusOr<NodeMatrix> Logits(const Model& model, const SparseRowsView& features, int threads,
+                                  const std::function<bool()>& keep_going);
 
 }  // namespace dpar
 

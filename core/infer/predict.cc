@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<Prediction>> Predict(const Model& model, const GraphV
                                                 const PredictOptions& options) {
   DPAR_RETURN_IF_ERROR(Validate(model, graph, options));
   const int threads = HardwareThreads();
-  NodeMatrix logits = Logits(model, graph.features, threads);
+  DPAR_ASSIGN_OR_RETURN(NodeMatrix logits, Logits(model, graph.features, threads, [] { return true; }));
   switch (options.propagation) {
     case Propagation::kMeanField:
       return PredictRows(MeanField(graph.edges, std::move(logits), model.logit_noise, threads), FromProbabilities,

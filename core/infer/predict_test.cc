@@ -317,12 +317,13 @@ TEST(PredictTest, GivesTheSameBitsWhateverTheNumberOfThreads) {
     model.weights.push_back(static_cast<float>(UniformReal(random) - 0.5));
     model.output_weights.push_back(static_cast<float>(UniformReal(random) - 0.5));
   }
+  const auto always = [] { return true; };
   ASSERT_TRUE(ValidateModel(model).ok());
-  const NodeMatrix logits = Logits(model, graph.features, 1);
+  const NodeMatrix logits = Logits(model, graph.features, 1, always).value();
   const PredictOptions options = {.iterations = 3, .normalisation = Normalisation::kSymmetric};
   const NodeMatrix propagated = PowerIteration(graph.edges(), logits, options, 1);
   for (const int threads : {2, 3, 8}) {
-    EXPECT_EQ(Logits(model, graph.features, threads), logits);
+    EXPECT_EQ(Logits(model, graph.features, threads, always).value(), logits);
     EXPECT_EQ(PowerIteration(graph.edges(), logits, options, threads), propagated);
   }
 }

@@ -1,10 +1,10 @@
 #include <algorithm>
-#include <atomic>
 #include <cmath>
+#include <functional>
 #include <numeric>
-#include <utility>
 #include <vector>
 
+#include "core/pace.h"
 #include "core/parallel.h"
 #include "core/plan/plan_event.h"
 #include "core/train/engine.h"
@@ -12,8 +12,6 @@
 
 namespace dpar {
 namespace {
-
-constexpr int64_t kRowsBetweenQuestions = 64;
 
 double SquareSum(std::span<const float> values) {
   double square = 0;
@@ -245,8 +243,8 @@ class RowWorker {
 
 class CpuEngine final : public GradientEngine {
  public:
-  CpuEngine(const PreparedRows& rows, const WeightShape& shape, int threads, std::function<bool()> keep_going)
-      : rows_(rows), shape_(shape), keep_going_(std::move(keep_going)) {
+  CpuEngine(const PreparedRows& rows, const WeightShape& shape, int threads, const std::function<bool()>& keep_going)
+      : rows_(rows), shape_(shape), keep_going_(keep_going) {
     for (int i = 0; i < threads; ++i) {
       workers_.push_back({RowWorker(rows, shape), {}});
     }
@@ -261,7 +259,7 @@ class CpuEngine final : public GradientEngine {
       return Outcome();
     }
     // As many blocks at a time as there are threads, added in their order: the result does not depend on the number.
-    for (size_t first = 0; first < blocks && !stopped_; first += workers_.size()) {
+    for (size_t first = 0; first < blocks && !keep_going_.stopped(); first += workers_.size()) {
       const size_t count = std::min(workers_.size(), blocks - first);
       ParallelFor(static_cast<int64_t>(count), static_cast<int>(count), [&](int /*worker*/, int64_t i) {
         Worker& worker = workers_[static_cast<size_t>(i)];
@@ -311,26 +309,26 @@ class CpuEngine final : public GradientEngine {
   }
 
   void AddBlock(const StepInput& step, std::span<const int64_t> batch, double* sum, RowWorker& worker) {
+    Pace pace(ask_);
     worker.Begin(sum);
-    for (size_t i = 0; i < batch.size(); ++i) {
-      if (i % kRowsBetweenQuestions == 0 && (stopped_ || !keep_going_())) {
-        stopped_ = true;
+    for (const int64_t row : batch) {
+      if (!pace.GoOn(rows_.entries(row) * shape_.width())) {
         return;
       }
-      worker.AddRow(step, batch[i]);
+      worker.AddRow(step, row);
     }
     worker.End();
   }
 
   [[nodiscard]] absl::Status Outcome() const {
-    return stopped_ ? absl::CancelledError("training was cancelled") : absl::OkStatus();
+    return keep_going_.stopped() ? absl::CancelledError("training was cancelled") : absl::OkStatus();
   }
 
   const PreparedRows& rows_;
   const WeightShape shape_;
-  const std::function<bool()> keep_going_;
+  KeepGoing keep_going_;
+  const std::function<bool()> ask_ = std::ref(keep_going_);  // as a Pace takes it
   std::vector<Worker> workers_;
-  std::atomic<bool> stopped_ = false;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <memory>
 #include <numeric>
 
+#include "core/pace.h"
 #include "core/parallel.h"
 #include "core/random/lattice.h"
 #include "core/random/subsets.h"
@@ -62,13 +63,14 @@ class State {
   [[nodiscard]] std::span<const float> weights() const { return weights_; }
   [[nodiscard]] std::span<double> sum() { return sum_; }
 
-  // Adds noise to the sum, moves the weights, and leaves the sum at 0.
-  void Update(int64_t step) {
+  // Adds noise to the sum, moves the weights, and leaves the sum at 0. Of no use once told to stop.
+  void Update(int64_t step, const std::function<bool()>& keep_going) {
     ParallelFor(static_cast<int64_t>(streams_.size()), threads_, [&](int /*worker*/, int64_t stream) {
       const size_t streams = streams_.size();
       const auto index = static_cast<size_t>(stream);
       const size_t last = count_ * (index + 1) / streams;
-      for (size_t first = count_ * index / streams; first < last; first += kUpdateBlock) {
+      Pace pace(keep_going);
+      for (size_t first = count_ * index / streams; first < last && pace.GoOn(kUpdateBlock); first += kUpdateBlock) {
         UpdateBlock(step, first, std::min(kUpdateBlock, last - first), *streams_[index]);
       }
     });
@@ -114,7 +116,9 @@ class State {
 
 absl::StatusOr<std::vector<float>> Descend(const v1::Plan& plan, const WeightShape& shape, int64_t row_count,
                                            GradientEngine& engine, int threads, RandomSource& random,
-                                           const std::function<bool(int64_t steps_done)>& on_step) {
+                                           const std::function<bool()>& keep_going,
+                                           const std::function<void(int64_t steps_done)>& on_step) {
+  KeepGoing until_told(keep_going);
   State state(plan, shape, threads, random);
   const double clip = plan.non_private() ? std::numeric_limits<double>::infinity() : plan.gradient_clip();
   std::vector<int64_t> batch = PoissonSubset(random, row_count, plan.sampling_rate());
@@ -123,10 +127,11 @@ absl::StatusOr<std::vector<float>> Descend(const v1::Plan& plan, const WeightSha
       batch = PoissonSubset(random, row_count, plan.sampling_rate());
     }
     DPAR_RETURN_IF_ERROR(engine.Sum(state.weights(), batch, clip, state.sum()));
-    state.Update(step);
-    if (!on_step(step + 1)) {
+    state.Update(step, std::ref(until_told));
+    if (!until_told()) {
       return absl::CancelledError("training was cancelled");
     }
+    on_step(step + 1);
   }
   return state.TakeWeights();
 }

@@ -19,10 +19,12 @@ namespace dpar {
 // weights. An empty batch is a step of noise alone. The last iterate is the result; it has shape.count() entries.
 //
 // `on_step` gets the number of steps done. The result does not depend on `threads`. CANCELLED when the engine was told
-// to stop or on_step says no.
+// to stop or `keep_going` says no, which is asked, from several threads, after every step and at the pace of
+// core/pace.h while the weights move.
 absl::StatusOr<std::vector<float>> Descend(const v1::Plan& plan, const WeightShape& shape, int64_t row_count,
                                            GradientEngine& engine, int threads, RandomSource& random,
-                                           const std::function<bool(int64_t steps_done)>& on_step);
+                                           const std::function<bool()>& keep_going,
+                                           const std::function<void(int64_t steps_done)>& on_step);
 
 }  // namespace dpar
 

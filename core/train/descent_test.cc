@@ -7,6 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "core/graph/testing/questions.h"
+#include "core/pace.h"
 #include "core/random/lattice.h"
 #include "core/random/secure_random.h"
 #include "core/random/testing/fixed_random.h"
@@ -54,14 +56,15 @@ v1::Plan SmallPlan(int64_t steps) {
   return plan;
 }
 
-bool Continue(int64_t /*steps_done*/) { return true; }
+bool Continue() { return true; }
+void Ignore(int64_t /*steps_done*/) {}
 
 TEST(Descend, TheNoiseThatReachesTheWeightsHasThePlannedVarianceAndLiesOnTheLattice) {
   const v1::Plan plan = SmallPlan(1);
   const WeightShape shape{20'001, 0, 10};
   RecordingEngine engine(0);
   FixedRandom random(3);
-  const auto weights = Descend(plan, shape, 5, engine, 2, random, Continue);
+  const auto weights = Descend(plan, shape, 5, engine, 2, random, Continue, Ignore);
   ASSERT_TRUE(weights.ok()) << weights.status();
   const double stddev = 2;
   double square = 0;
@@ -92,8 +95,8 @@ TEST(Descend, NoiseIsFreshInEveryStepAndEveryRun) {
   const v1::Plan plan = SmallPlan(2);
   RecordingEngine engine(0);
   SecureRandom random;
-  const auto first = Descend(plan, {11, 0, 2}, 5, engine, 1, random, Continue);
-  const auto second = Descend(plan, {11, 0, 2}, 5, engine, 1, random, Continue);
+  const auto first = Descend(plan, {11, 0, 2}, 5, engine, 1, random, Continue, Ignore);
+  const auto second = Descend(plan, {11, 0, 2}, 5, engine, 1, random, Continue, Ignore);
   EXPECT_NE(*first, *second);
   EXPECT_NE(engine.first_weights[1], engine.first_weights[0]);
 }
@@ -105,7 +108,7 @@ TEST(Descend, TheResultDoesNotDependOnTheNumberOfThreads) {
   for (const int threads : {1, 2, 5}) {
     RecordingEngine engine(0.5);
     FixedRandom random(4);
-    results.push_back(*Descend(plan, shape, 5, engine, threads, random, Continue));
+    results.push_back(*Descend(plan, shape, 5, engine, threads, random, Continue, Ignore));
   }
   EXPECT_EQ(results[0], results[1]);
   EXPECT_EQ(results[0], results[2]);
@@ -119,7 +122,7 @@ TEST(Descend, DrawsEveryBatchAnewAndDividesByItsExpectedSize) {
   plan.set_learning_rate(1e-3);
   RecordingEngine engine(1);
   FixedRandom random(5);
-  const auto weights = Descend(plan, {3, 0, 2}, 100, engine, 1, random, Continue);
+  const auto weights = Descend(plan, {3, 0, 2}, 100, engine, 1, random, Continue, Ignore);
   ASSERT_TRUE(weights.ok());
   EXPECT_NEAR(weights->front(), -400 * 1e-3 / 10, 1e-6) << "by the expected size, whatever was drawn";
   double total = 0;
@@ -140,7 +143,7 @@ TEST(Descend, AnEmptyBatchIsAStepOfNoiseAlone) {
   plan.set_sampling_rate(1e-12);
   RecordingEngine engine(0);
   FixedRandom random(6);
-  const auto weights = Descend(plan, {11, 0, 2}, 5, engine, 1, random, Continue);
+  const auto weights = Descend(plan, {11, 0, 2}, 5, engine, 1, random, Continue, Ignore);
   ASSERT_TRUE(weights.ok());
   EXPECT_EQ(engine.batches.size(), 3);
   EXPECT_TRUE(engine.batches[0].empty());
@@ -154,12 +157,12 @@ TEST(Descend, MomentumAndAdamMoveTheWeightsAsTheyShould) {
   RecordingEngine engine(1);
   FixedRandom random(7);
   // Velocities 1, 1.5, 1.75.
-  EXPECT_FLOAT_EQ(Descend(plan, {3, 0, 2}, 5, engine, 1, random, Continue)->front(), -4.25F);
+  EXPECT_FLOAT_EQ(Descend(plan, {3, 0, 2}, 5, engine, 1, random, Continue, Ignore)->front(), -4.25F);
   plan.set_optimizer(v1::ADAM);
   plan.set_momentum(0);
   plan.set_learning_rate(0.01);
   // A constant gradient moves Adam by the learning rate in every step.
-  EXPECT_NEAR(Descend(plan, {3, 0, 2}, 5, engine, 1, random, Continue)->front(), -0.03, 1e-5);
+  EXPECT_NEAR(Descend(plan, {3, 0, 2}, 5, engine, 1, random, Continue, Ignore)->front(), -0.03, 1e-5);
 }
 
 TEST(Descend, StartsAHiddenLayerFromSmallRandomWeights) {
@@ -169,7 +172,7 @@ TEST(Descend, StartsAHiddenLayerFromSmallRandomWeights) {
   RecordingEngine engine(0);
   FixedRandom random(8);
   const WeightShape shape{101, 20, 4};
-  const auto weights = Descend(plan, shape, 5, engine, 1, random, Continue);
+  const auto weights = Descend(plan, shape, 5, engine, 1, random, Continue, Ignore);
   ASSERT_TRUE(weights.ok());
   const double bound = std::sqrt(6.0 / 121);
   double largest = 0;
@@ -183,16 +186,31 @@ TEST(Descend, StartsAHiddenLayerFromSmallRandomWeights) {
   EXPECT_NEAR(sum, 0, 5 * bound * std::sqrt(2020.0 / 3)) << "false-alarm rate 6e-7, had the seed not been fixed";
 }
 
-TEST(Descend, IsCancelledAtTheStepThatSaysSo) {
+TEST(Descend, TellsEveryStep) {
   RecordingEngine engine(0);
   FixedRandom random(9);
   std::vector<int64_t> seen;
-  const absl::Status status = Descend(SmallPlan(10), {11, 0, 2}, 5, engine, 1, random, [&](int64_t steps) {
-                                seen.push_back(steps);
-                                return steps < 3;
-                              }).status();
-  EXPECT_TRUE(absl::IsCancelled(status));
+  EXPECT_TRUE(Descend(SmallPlan(3), {11, 0, 2}, 5, engine, 1, random, Continue, [&](int64_t steps) {
+                seen.push_back(steps);
+              }).ok());
   EXPECT_THAT(seen, ::testing::ElementsAre(1, 2, 3));
+}
+
+TEST(Descend, IsCancelledWheneverItAsksWhichIsOftenEnough) {
+  constexpr int64_t kSteps = 3;
+  for (const int64_t inputs : {11, 200'000}) {
+    const WeightShape shape{inputs, 0, 2};
+    for (const v1::Optimizer optimizer : {v1::SGD, v1::ADAM}) {
+      v1::Plan plan = SmallPlan(kSteps);
+      plan.set_optimizer(optimizer);
+      const int64_t questions = testing::CancelAtEveryQuestion([&](const std::function<bool()>& keep_going) {
+        RecordingEngine engine(0);
+        FixedRandom random(10);
+        return Descend(plan, shape, 5, engine, 2, random, keep_going, Ignore).status();
+      });
+      EXPECT_GE(questions, kSteps * (2 + shape.count() / (kEntriesPerQuestion + 2048)));
+    }
+  }
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ std::unique_ptr<GradientEngine> MakeEngine(const PreparedRows& rows, const Weigh
     return MakeTorchEngine(rows, shape, device, keep_going);
   }
   const PublicSizes& sizes = rows.graph().sizes;
-  const bool small = sizes.node_count <= kMaxCopiedMatrix / sizes.feature_count;
+  const bool small =
+      sizes.node_count <= kMaxCopiedMatrix / sizes.feature_count && sizes.feature_count <= kMaxFullBatchColumns;
   if (full_batch && small && shape.hidden == 0 && AreIdentityRows(rows.rows())) {
     return MakeFullBatchEngine(rows, shape, threads, keep_going);
   }

@@ -46,6 +46,8 @@ inline constexpr size_t kWeightPadding = 8;
 // the coarsest.
 inline constexpr double kClipGuard = 1 - 0x1p-22;
 
+// Engines ask whether to go on, from several threads: when they are made, while they copy features, and in every sum,
+// at the pace of core/pace.h. An engine that was told to stop when it was made says so at the first sum.
 class GradientEngine {
  public:
   virtual ~GradientEngine() = default;
@@ -64,10 +66,13 @@ class GradientEngine {
 std::unique_ptr<GradientEngine> MakeCpuEngine(const PreparedRows& rows, const WeightShape& shape, int threads,
                                               const std::function<bool()>& keep_going);
 
+// Features that the engine below takes.
+inline constexpr int64_t kMaxFullBatchColumns = int64_t{1} << 14;
+
 // For batches of all rows at once, where every row is an identity row and there is no hidden layer: holds the inputs by
-// row and by column, 16 bytes for every feature entry, so that a step reads each twice and never goes back and forth
-// between sums. Faster than the engine above. Inputs and residuals are rounded to floats before their products, which
-// are exact, are added up in double; bounds are on the rounded ones.
+// row and by column, 4 bytes each for every feature entry, so that a step reads each twice and never goes back and
+// forth between sums. Faster than the engine above. A row's input is rounded, by at most 2^-18 of its norm, and
+// residuals to floats, before their products, which are exact, are added up in double; bounds are on the rounded ones.
 std::unique_ptr<GradientEngine> MakeFullBatchEngine(const PreparedRows& rows, const WeightShape& shape, int threads,
                                                     const std::function<bool()>& keep_going);
 

@@ -3,22 +3,23 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
-#include <vector>
 
-#include "core/infer/predict.h"
+#include "core/infer/logits.h"
+#include "core/parallel.h"
 #include "core/random/lattice.h"
 #include "core/status_macros.h"
 
 namespace dpar {
 
 absl::StatusOr<v1::Evaluation> Evaluate(const v1::Plan& plan, const Model& model, const GraphView& held_out,
-                                        RandomSource& random) {
+                                        RandomSource& random, const std::function<bool()>& keep_going) {
   constexpr double kNormalQuantile = 1.959963984540054;  // of 0.975
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Prediction> predictions,
-                        Predict(model, held_out, {.propagation = Propagation::kNone}));
+  DPAR_ASSIGN_OR_RETURN(const NodeMatrix logits, Logits(model, held_out.features, HardwareThreads(), keep_going));
   double right = 0;
-  for (size_t i = 0; i < predictions.size(); ++i) {
-    right += predictions[i].label == held_out.labels[i] ? 1 : 0;
+  for (Eigen::Index slot = 0; slot < logits.rows(); ++slot) {
+    const float* row = logits.row(slot).data();
+    const auto predicted = std::max_element(row, row + logits.cols()) - row;
+    right += predicted == held_out.labels[static_cast<size_t>(slot)] ? 1 : 0;
   }
   const double noise = plan.evaluation().noise_stddev();
   if (!plan.non_private()) {

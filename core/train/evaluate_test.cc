@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/graph/testing/questions.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/train/testing/random_rows.h"
 
@@ -39,6 +40,8 @@ Graph TenSlots() {
   return graph;
 }
 
+bool Continue() { return true; }
+
 v1::Plan PlanWith(double noise) {
   v1::Plan plan;
   plan.set_lattice_bits(24);
@@ -50,7 +53,7 @@ v1::Plan PlanWith(double noise) {
 
 TEST(Evaluate, CountsSlotsThatAreRightOfAllHeldOutSlots) {
   FixedRandom random(1);
-  const auto evaluation = Evaluate(PlanWith(0), TellTale(), TenSlots(), random);
+  const auto evaluation = Evaluate(PlanWith(0), TellTale(), TenSlots(), random, Continue);
   ASSERT_TRUE(evaluation.ok()) << evaluation.status();
   EXPECT_DOUBLE_EQ(evaluation->accuracy(), 0.7) << "slot 0 is wrong, the last two have no label";
   EXPECT_EQ(evaluation->held_out_slots(), 10);
@@ -62,7 +65,7 @@ TEST(Evaluate, CountsSlotsThatAreRightOfAllHeldOutSlots) {
 TEST(Evaluate, RemovingASlotMovesTheCountByAtMostOne) {
   FixedRandom random(2);
   for (int64_t v = 0; v < 10; ++v) {
-    const auto without = Evaluate(PlanWith(0), TellTale(), testing::WithNull(TenSlots(), v), random);
+    const auto without = Evaluate(PlanWith(0), TellTale(), testing::WithNull(TenSlots(), v), random, Continue);
     EXPECT_LE(std::fabs(without->accuracy() - 0.7), 0.1 + 1e-12);
   }
 }
@@ -72,17 +75,38 @@ TEST(Evaluate, AddsNoiseOfThePlannedSpreadAndStaysWithinZeroAndOne) {
   double square = 0;
   constexpr int kRuns = 4000;
   for (int run = 0; run < kRuns; ++run) {
-    const double error = (Evaluate(PlanWith(0.5), TellTale(), TenSlots(), random)->accuracy() - 0.7) * 10;
+    const double error = (Evaluate(PlanWith(0.5), TellTale(), TenSlots(), random, Continue)->accuracy() - 0.7) * 10;
     square += error * error;
   }
   // Five standard errors of a chi-square with 4,000 degrees: false-alarm rate 6e-7 had the seed not been fixed.
   EXPECT_NEAR(square / 0.25, kRuns, 5 * std::sqrt(2.0 * kRuns));
   for (int run = 0; run < 100; ++run) {
-    const auto wild = Evaluate(PlanWith(1000), TellTale(), TenSlots(), random);
+    const auto wild = Evaluate(PlanWith(1000), TellTale(), TenSlots(), random, Continue);
     EXPECT_GE(wild->low(), 0);
     EXPECT_LE(wild->high(), 1);
     EXPECT_GE(wild->accuracy(), 0);
     EXPECT_LE(wild->accuracy(), 1);
+  }
+}
+
+TEST(Evaluate, IsCancelledWheneverItAsksWhichIsOftenEnough) {
+  FixedRandom random(4);
+  int64_t before = 0;
+  for (const int64_t slots : {2'000, 8'000}) {
+    const Graph graph = testing::RandomFeatures(slots, 40, 5, 0.5, random);
+    Model model;
+    model.transform = v1::SQRT_UNIT;
+    model.feature_count = 40;
+    model.class_count = 5;
+    model.weights.assign(41 * 5, 0.5F);
+    v1::Plan plan = PlanWith(0);
+    plan.mutable_evaluation()->set_held_out_slots(slots);
+    const int64_t questions = testing::CancelAtEveryQuestion([&](const std::function<bool()>& keep_going) {
+      return Evaluate(plan, model, graph, random, keep_going).status();
+    });
+    EXPECT_GE(questions, slots / 256);
+    EXPECT_GE(questions, 3 * before);
+    before = questions;
   }
 }
 

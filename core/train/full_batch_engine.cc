@@ -1,13 +1,15 @@
 #include <algorithm>
-#include <atomic>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <new>
 #include <numeric>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "core/pace.h"
 #include "core/parallel.h"
 #include "core/plan/plan_event.h"
 #include "core/train/engine.h"
@@ -18,11 +20,20 @@ namespace {
 
 constexpr size_t kCacheLine = 64;
 constexpr size_t kRowsAtOnce = 8;  // of clipped_residuals
-// Of residuals and their sums. Columns go through twice as many, whose residuals stay in the second-level cache: they
-// are added up in two halves, so that no addition has more behind it than SummationError allows.
-constexpr int64_t kRowsPerChunk = kSummationBlock;
-constexpr int64_t kRowsPerColumnChunk = 2 * kSummationBlock;
-constexpr int64_t kColumnsPerChunk = 2048;  // whose sums fit into the second-level cache beside a chunk's residuals
+constexpr size_t kQuad = std::tuple_size_v<EntryQuad>;
+// Rows of one piece of work, whose sums of residuals are taken together.
+constexpr size_t kRowsPerPiece = kSummationBlock;
+constexpr size_t kRowsPerPass = 64;  // whose logits stay in the first-level cache until they are residuals
+// Rows whose residuals columns go through at a time: as many as stay in the second-level cache. They are added up in
+// two halves, so that no addition has more behind it than SummationError allows.
+constexpr size_t kRowsPerChunk = 2 * kSummationBlock;
+static_assert(kMaxFullBatchColumns == int64_t{1} << kIndexBits && kRowsPerChunk <= kMaxFullBatchColumns,
+              "entries name columns and rows of a chunk");
+// What is held of a row's input is off by no more than this part of its norm.
+constexpr double kInputError = 0x1p-18;
+// The largest entry of a row counts as at least this, so that no scale is too small for a float. Next to the bias
+// input, what is lost is nothing.
+constexpr double kLeastLargest = 0x1p-20;
 
 // Floats that start at a cache line, so that a row of 16 is one line.
 class AlignedFloats {
@@ -40,208 +51,354 @@ class AlignedFloats {
   std::unique_ptr<float[], Free> data_;
 };
 
-// Entries in compressed rows or columns: index and value.
-struct Entries {
-  std::vector<int64_t> offsets;
-  std::vector<int32_t> indices;
-  std::vector<float> values;
+struct Lists {
+  std::vector<int32_t> offsets;
+  std::vector<EntryQuad> quads;
+  int32_t origin = 0;
+
+  // From list `first` on.
+  [[nodiscard]] EntryLists From(size_t first) const { return {offsets.data() + 2 * first, quads.data(), origin}; }
+  // Of lists first..first+count-1.
+  [[nodiscard]] int64_t Quads(size_t first, size_t count) const {
+    return offsets[2 * (first + count)] - offsets[2 * first];
+  }
 };
 
-int64_t ChunkCount(size_t count, int64_t per_chunk) {
-  return (static_cast<int64_t>(count) + per_chunk - 1) / per_chunk;
+// What the values of a row are held as multiples of. 18 bits, or 17 and a sign, do for almost all rows; `limit` is how
+// far all values together may be off.
+double ScaleOf(std::span<const double> values, int32_t largest_multiple, double limit) {
+  double largest = kLeastLargest;
+  for (const double value : values) {
+    largest = std::fmax(largest, std::fabs(value));
+  }
+  const double scale = largest / largest_multiple;
+  double error = 0;
+  for (const double value : values) {
+    const double off = scale * std::rint(value / scale) - value;
+    error += off * off;
+  }
+  // Half the scale is the most that a value is off by.
+  return std::sqrt(error) <= limit ? scale : 2 * limit / std::sqrt(static_cast<double>(values.size()));
 }
 
+size_t PieceCount(size_t count, size_t size) { return (count + size - 1) / size; }
+size_t RoundedUp(size_t count, size_t unit) { return PieceCount(count, unit) * unit; }
+
+// The input of a row, z = (scale phi(x) - shift m, 0.1), is held as z' = s (q - t m, b): whole numbers q, which are
+// round(scale phi(x) / s), and floats t and b that are shift / s and 0.1 / s. The residual is multiplied by s before
+// sums are taken, so that they consist of products of q, t or b with a float, which are exact in double. What is
+// bounded is the norm of what is held.
+//
+// |z' - z| <= 2^-18 |z|, besides t and b. Where 18 bits for the largest q are not enough for that, as where many
+// entries are small next to one, s is smaller, and the q that need more are held in two parts. So a row's gradient,
+// clipped or not, is within 2^-18 = 3.8e-6 of what it would be with z and the same residual, whatever the row, but for
+// roundings to float. (Where z is the difference of parts more than kMaxCancellation times as large, their magnitude by
+// that number stands for |z|. Such rows are scaled down as well.) Logits are off by no more than 2^-18 |z| times the
+// norm of a class's weights.
+//
+// Steps are as fast as the lists come from memory, so they are short: 4 bytes an entry, by row and again by column.
+// Columns are placed by how many entries they have, the most first. Most entries belong to few columns, whose weights
+// then share the first-level cache, and loops over columns have lengths that a processor foresees. The order is not
+// public, and no bit of a result follows from it: the entries of a row are added up in the order of their columns'
+// numbers, those of a column in the order of rows.
 class FullBatchEngine final : public GradientEngine {
  public:
-  FullBatchEngine(const PreparedRows& rows, const WeightShape& shape, int threads, std::function<bool()> keep_going)
+  FullBatchEngine(const PreparedRows& rows, const WeightShape& shape, int threads, const std::function<bool()>& ask)
       : rows_(rows),
-        keep_going_(std::move(keep_going)),
+        keep_going_(ask),
+        ask_(std::ref(keep_going_)),
         threads_(threads),
         features_(static_cast<size_t>(shape.inputs - 1)),
         classes_(static_cast<size_t>(shape.classes)),
         stride_(PaddedWidth(classes_)),
         row_count_(static_cast<size_t>(rows.rows().count())),
-        weights_((features_ + 1) * stride_),
-        residuals_((row_count_ + kRowsAtOnce) * stride_) {
-    FillByRow();
-    FillByColumn();
+        padded_rows_(RoundedUp(row_count_, kRowsAtOnce)),
+        weights_(features_ * stride_),
+        residuals_(padded_rows_ * stride_),
+        mean_(classes_),
+        // Square roots are never negative: no bit is needed for a sign. The transform is public.
+        origin_(rows.transform().transform() == v1::SQRT_UNIT ? 0 : kHighUnit),
+        bounds_(padded_rows_),
+        scales_(padded_rows_),
+        biases_(padded_rows_),
+        shifts_(padded_rows_) {
     labels_.assign(rows.rows().labels.begin(), rows.rows().labels.end());
-    labels_.resize(row_count_ + kRowsAtOnce, kUnlabelled);
-    bounds_.resize(row_count_ + kRowsAtOnce, 0.0);
-    for (size_t row = 0; row < row_count_; ++row) {
-      const InputScale& scale = rows.scale(static_cast<int32_t>(row));
-      // Inputs are held in floats, which are off by up to 2^-24 of themselves.
-      bounds_[row] = std::fmax(scale.norm + 0x1p-23 * scale.magnitude, scale.magnitude / kMaxCancellation);
-    }
+    labels_.resize(padded_rows_, kUnlabelled);
+    Pace pace(ask_);
+    PlaceColumns(pace);
+    FillByRow(pace);
+    FillByColumn(pace);
+    DivideColumns();
   }
 
   absl::Status Sum(std::span<const float> weights, std::span<const int64_t> /*batch*/, double clip,
                    std::span<double> sum) override {
-    for (size_t j = 0; j <= features_; ++j) {
-      std::copy_n(weights.data() + j * classes_, classes_, weights_.data() + j * stride_);
-    }
-    const std::vector<float> center_output = CenterOutput();
-    const int64_t chunks = ChunkCount(row_count_, kRowsPerChunk);
-    std::vector<ChunkSums> sums(static_cast<size_t>(chunks), ChunkSums(stride_));
-    ParallelFor(chunks, threads_, [&](int /*worker*/, int64_t chunk) {
-      sums[static_cast<size_t>(chunk)] = MakeResiduals(center_output, clip, chunk);
+    PlaceWeights(weights);
+    const ResidualModel model = {weights.data() + features_ * classes_, mean_.data(), clip * kClipGuard};
+    std::vector<PieceSums> of_pieces(PieceCount(row_count_, kRowsPerPiece));
+    ParallelFor(static_cast<int64_t>(of_pieces.size()), threads_, [&](int /*worker*/, int64_t piece) {
+      of_pieces[static_cast<size_t>(piece)] = MakeResiduals(static_cast<size_t>(piece) * kRowsPerPiece, model);
     });
-    ChunkSums total(stride_);
-    for (const ChunkSums& one : sums) {
-      std::transform(one.plain.begin(), one.plain.end(), total.plain.begin(), total.plain.begin(), std::plus<>());
-      std::transform(one.shifted.begin(), one.shifted.end(), total.shifted.begin(), total.shifted.begin(),
-                     std::plus<>());
-    }
-    ParallelFor(ChunkCount(features_, kColumnsPerChunk), threads_, [&](int /*worker*/, int64_t chunk) {
-      const auto first = static_cast<size_t>(chunk * kColumnsPerChunk);
-      AddColumns(first, std::min(first + kColumnsPerChunk, features_), total.shifted, sum);
+    sums_.assign(features_ * stride_, 0.0);
+    ParallelFor(static_cast<int64_t>(pieces_.size()) - 1, threads_, [&](int /*worker*/, int64_t piece) {
+      AddColumns(pieces_[static_cast<size_t>(piece)], pieces_[static_cast<size_t>(piece) + 1]);
     });
-    for (size_t k = 0; k < classes_; ++k) {
-      sum[features_ * classes_ + k] = kBiasInput * total.plain[k];
+    if (keep_going_.stopped()) {
+      return absl::CancelledError("training was cancelled");
     }
-    return stopped_ ? absl::CancelledError("training was cancelled") : absl::OkStatus();
+    PieceSums total = {std::vector<double>(classes_, 0.0), std::vector<double>(classes_, 0.0)};
+    for (const PieceSums& one : of_pieces) {
+      std::transform(one.bias.begin(), one.bias.end(), total.bias.begin(), total.bias.begin(), std::plus<>());
+      std::transform(one.shift.begin(), one.shift.end(), total.shift.begin(), total.shift.begin(), std::plus<>());
+    }
+    const std::span<const float> center = rows_.transform().center();
+    for (size_t j = 0; j < features_; ++j) {
+      const double* own = sums_.data() + places_[j] * stride_;
+      const double part = center.empty() ? 0 : static_cast<double>(center[j]);
+      for (size_t k = 0; k < classes_; ++k) {
+        sum[j * classes_ + k] = own[k] - part * total.shift[k];
+      }
+    }
+    std::copy(total.bias.begin(), total.bias.end(), sum.begin() + static_cast<std::ptrdiff_t>(features_ * classes_));
+    return absl::OkStatus();
   }
 
  private:
-  // Sums of residuals over the rows of a chunk: as they are, and times their row's shift.
-  struct ChunkSums {
-    explicit ChunkSums(size_t width) : plain(width, 0.0), shifted(width, 0.0) {}
-    std::vector<double> plain;
-    std::vector<double> shifted;
+  // Sums of residuals over the rows of a piece, by class: times b, and times t.
+  struct PieceSums {
+    std::vector<double> bias;
+    std::vector<double> shift;
   };
 
-  void FillByRow() {
-    const SparseRowsView& features = rows_.graph().features;
-    by_row_.offsets.assign(features.offsets.begin(), features.offsets.end());
-    by_row_.indices.assign(features.columns.begin(), features.columns.end());
-    by_row_.values.resize(features.values.size());
-    TransformEntries(rows_.transform().transform(), features.values, by_row_.values);
-    ForEachEntry([&](size_t row, size_t at) {
-      const double scale = rows_.scale(static_cast<int32_t>(row)).scale;
-      by_row_.values[at] = static_cast<float>(scale * static_cast<double>(by_row_.values[at]));
-    });
-  }
-
-  // By chunk of rows, then by column, then by row: the residuals that a chunk's columns read stay in the cache.
-  void FillByColumn() {
-    const auto chunks = static_cast<size_t>(ChunkCount(row_count_, kRowsPerColumnChunk));
-    by_column_.offsets.assign(chunks * features_ + 1, 0);
-    const auto bucket = [&](size_t row, int32_t column) {
-      return row / static_cast<size_t>(kRowsPerColumnChunk) * features_ + static_cast<size_t>(column);
-    };
-    ForEachEntry([&](size_t row, size_t at) { ++by_column_.offsets[bucket(row, by_row_.indices[at]) + 1]; });
-    std::partial_sum(by_column_.offsets.begin(), by_column_.offsets.end(), by_column_.offsets.begin());
-    by_column_.indices.resize(by_row_.indices.size());
-    by_column_.values.resize(by_row_.values.size());
-    std::vector<int64_t> next(by_column_.offsets.begin(), by_column_.offsets.end() - 1);
-    ForEachEntry([&](size_t row, size_t at) {
-      const auto to = static_cast<size_t>(next[bucket(row, by_row_.indices[at])]++);
-      by_column_.indices[to] = static_cast<int32_t>(row);
-      by_column_.values[to] = by_row_.values[at];
-    });
-  }
-
-  template <typename Visit>
-  void ForEachEntry(const Visit& visit) const {
+  void PlaceColumns(Pace& pace) {
+    std::vector<int64_t> entries(features_, 0);
     for (size_t row = 0; row < row_count_; ++row) {
-      for (auto at = static_cast<size_t>(by_row_.offsets[row]); at < static_cast<size_t>(by_row_.offsets[row + 1]);
-           ++at) {
-        visit(row, at);
-      }
-    }
-  }
-
-  [[nodiscard]] std::vector<float> CenterOutput() const {
-    const std::span<const float> center = rows_.transform().center();
-    if (center.empty()) {
-      return {};
-    }
-    std::vector<double> output(stride_, 0.0);
-    for (size_t j = 0; j < features_; ++j) {
-      for (size_t k = 0; k < stride_; ++k) {
-        output[k] += static_cast<double>(center[j]) * static_cast<double>(weights_.data()[j * stride_ + k]);
-      }
-    }
-    return std::vector<float>(output.begin(), output.end());
-  }
-
-  bool GoOn() {
-    if (!stopped_ && !keep_going_()) {
-      stopped_ = true;
-    }
-    return !stopped_;
-  }
-
-  // The clipped residuals of a chunk's rows, and their sums.
-  ChunkSums MakeResiduals(const std::vector<float>& center_output, double clip, int64_t chunk) {
-    ChunkSums sums(stride_);  // made by the thread that fills it: neighbours in memory would slow each other down
-    const auto first = static_cast<size_t>(chunk * kRowsPerChunk);
-    const size_t last = std::min(first + static_cast<size_t>(kRowsPerChunk), row_count_);
-    const float* bias = weights_.data() + features_ * stride_;
-    std::vector<float> scratch(kRowsAtOnce * classes_);
-    for (size_t row = first; row < last; row += kRowsAtOnce) {
-      if ((row - first) % kRowsPerQuestion == 0 && !GoOn()) {
+      const auto columns = rows_.graph().features.row_columns(static_cast<int64_t>(row));
+      if (!pace.GoOn(static_cast<int64_t>(columns.size()))) {
         break;
       }
-      const size_t count = std::min(kRowsAtOnce, last - row);
-      for (size_t i = row; i < row + count; ++i) {
-        float* logits = residuals_.data() + i * stride_;
-        const auto shift = static_cast<float>(rows_.scale(static_cast<int32_t>(i)).shift);
-        for (size_t k = 0; k < stride_; ++k) {
-          logits[k] = static_cast<float>(kBiasInput) * bias[k] - (center_output.empty() ? 0 : shift * center_output[k]);
-        }
-        const auto at = static_cast<size_t>(by_row_.offsets[i]);
-        CpuKernels().gather(weights_.data(), stride_, by_row_.indices.data() + at, by_row_.values.data() + at,
-                            static_cast<size_t>(by_row_.offsets[i + 1]) - at, 1, logits);
+      for (const int32_t column : columns) {
+        ++entries[static_cast<size_t>(column)];
       }
-      CpuKernels().clipped_residuals(residuals_.data() + row * stride_, stride_, classes_, labels_.data() + row,
-                                     bounds_.data() + row, clip * kClipGuard, scratch.data());
-      for (size_t i = row; i < row + count; ++i) {
-        const float* residual = residuals_.data() + i * stride_;
-        const double shift = rows_.scale(static_cast<int32_t>(i)).shift;
-        for (size_t k = 0; k < classes_; ++k) {
-          sums.plain[k] += static_cast<double>(residual[k]);
-          sums.shifted[k] += shift * static_cast<double>(residual[k]);
+    }
+    std::vector<size_t> order(features_);
+    std::iota(order.begin(), order.end(), size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return entries[a] > entries[b]; });
+    places_.resize(features_);
+    for (size_t place = 0; place < features_; ++place) {
+      places_[order[place]] = place;
+    }
+  }
+
+  void FillByRow(Pace& pace) {
+    const SparseRowsView& features = rows_.graph().features;
+    // Room for all: an array that grows copies all it has at once.
+    by_row_.quads.reserve(2 * (features.values.size() / kQuad + row_count_));
+    by_row_.offsets.assign(2 * row_count_ + 1, 0);
+    std::vector<float> phi;
+    for (size_t row = 0; row < row_count_; ++row) {
+      const auto columns = features.row_columns(static_cast<int64_t>(row));
+      if (!pace.GoOn(static_cast<int64_t>(columns.size()))) {
+        return;
+      }
+      phi.resize(columns.size());
+      TransformEntries(rows_.transform().transform(), features.row_values(static_cast<int64_t>(row)), phi);
+      AppendRow(row, columns, phi);
+    }
+  }
+
+  // The entries of a row, and what it is multiplied by.
+  void AppendRow(size_t row, std::span<const int32_t> columns, std::span<const float> phi) {
+    const InputScale& input = rows_.scale(static_cast<int32_t>(row));
+    const std::span<const float> center = rows_.transform().center();
+    std::vector<double> values(phi.begin(), phi.end());
+    for (double& value : values) {
+      value *= input.scale;
+    }
+    const int32_t largest = (1 << kValueBits) - 1 - origin_;
+    const double scale =
+        ScaleOf(values, largest, kInputError * std::fmax(input.norm, input.magnitude / kMaxCancellation));
+    double error = 0;   // |z' - z|^2
+    double change = 0;  // |z'|^2 - |z|^2
+    // Multiples are below 2^30: no row has more than 2^14 entries, nor one above its magnitude.
+    std::vector<int32_t> low(values.size());
+    std::vector<int32_t> high(values.size(), 0);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double multiple = std::rint(values[i] / scale);
+      const double off = scale * multiple - values[i];
+      const double shift =
+          center.empty() ? 0 : input.shift * static_cast<double>(center[static_cast<size_t>(columns[i])]);
+      error += off * off;
+      change += off * (off + 2 * (values[i] - shift));
+      low[i] = static_cast<int32_t>(multiple);
+      if (std::abs(low[i]) > largest) {
+        high[i] = low[i] / kHighUnit;
+        low[i] %= kHighUnit;
+      }
+    }
+    AppendList(columns, low);
+    by_row_.offsets[2 * row + 1] = static_cast<int32_t>(by_row_.quads.size());
+    AppendList(columns, high);
+    by_row_.offsets[2 * row + 2] = static_cast<int32_t>(by_row_.quads.size());
+    scales_[row] = scale;
+    biases_[row] = static_cast<float>(kBiasInput / scale);
+    shifts_[row] = static_cast<float>(input.shift / scale);
+    // Floats are off by up to 2^-24 of themselves, and 2^-23 leaves room for all that is rounded in double: less than
+    // 2^-36 of the squared magnitude, which moves a root that is above 1/64 of the magnitude by 2^-31 of it.
+    const double magnitude = input.magnitude + std::sqrt(error);
+    const double norm = std::sqrt(std::fmax(input.norm * input.norm + change, 0));
+    bounds_[row] = std::fmax(norm + 0x1p-23 * magnitude, magnitude / kMaxCancellation);
+  }
+
+  // Without zeros.
+  void AppendList(std::span<const int32_t> columns, std::span<const int32_t> values) {
+    size_t count = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (values[i] == 0) {
+        continue;
+      }
+      const size_t place = places_[static_cast<size_t>(columns[i])];
+      if (count % kQuad == 0) {
+        // The rest stays 0 times a weight of this row.
+        by_row_.quads.emplace_back().fill(Entry(place, 0, origin_));
+      }
+      by_row_.quads.back()[count % kQuad] = Entry(place, values[i], origin_);
+      ++count;
+    }
+  }
+
+  // By chunk of rows, then by column, then by row.
+  void FillByColumn(Pace& pace) {
+    std::vector<int32_t>& offsets = by_column_.offsets;
+    offsets.assign(2 * PieceCount(row_count_, kRowsPerChunk) * features_ + 1, 0);
+    std::vector<int32_t> entries(offsets.size() - 1, 0);
+    ForEachEntry(pace, [&](size_t part, size_t /*row*/, int32_t /*value*/) { ++entries[part]; });
+    for (size_t part = 0; part < entries.size(); ++part) {
+      offsets[part + 1] = offsets[part] + static_cast<int32_t>(PieceCount(static_cast<size_t>(entries[part]), kQuad));
+    }
+    EntryQuad nothing;
+    nothing.fill(Entry(0, 0, origin_));
+    by_column_.quads.resize(static_cast<size_t>(offsets.back()), nothing);
+    std::fill(entries.begin(), entries.end(), 0);
+    ForEachEntry(pace, [&](size_t part, size_t row, int32_t value) {
+      const auto at = static_cast<size_t>(entries[part]++);
+      EntryQuad& quad = by_column_.quads[static_cast<size_t>(offsets[part]) + at / kQuad];
+      quad[at % kQuad] = Entry(row % kRowsPerChunk, value, origin_);
+    });
+  }
+
+  // Calls visit(offset of by_column_ where it belongs, row, value) for every entry that is not 0, row by row.
+  template <typename Visit>
+  void ForEachEntry(Pace& pace, const Visit& visit) const {
+    for (size_t row = 0; row < row_count_; ++row) {
+      if (!pace.GoOn(int64_t{kQuad} * by_row_.Quads(row, 1))) {
+        return;
+      }
+      for (const size_t high : {size_t{0}, size_t{1}}) {
+        const auto first = static_cast<size_t>(by_row_.offsets[2 * row + high]);
+        const auto last = static_cast<size_t>(by_row_.offsets[2 * row + high + 1]);
+        for (size_t at = first * kQuad; at < last * kQuad; ++at) {
+          const uint32_t entry = by_row_.quads[at / kQuad][at % kQuad];
+          const int32_t value = ValueOf(entry, origin_);
+          if (value != 0) {
+            visit(2 * (row / kRowsPerChunk * features_ + IndexOf(entry)) + high, row, value);
+          }
         }
       }
+    }
+  }
+
+  // A piece of the columns for each thread, with about as many entries as the others.
+  void DivideColumns() {
+    const size_t lists = PieceCount(row_count_, kRowsPerChunk) * features_;
+    const int64_t all = by_column_.offsets.back();
+    pieces_ = {0};
+    int64_t quads = 0;
+    for (size_t place = 0; place < features_; ++place) {
+      for (size_t list = place; list < lists; list += features_) {
+        quads += by_column_.Quads(list, 1);
+      }
+      const bool full = quads * threads_ >= all * static_cast<int64_t>(pieces_.size());
+      if (place + 1 == features_ || (full && static_cast<int>(pieces_.size()) < threads_)) {
+        pieces_.push_back(place + 1);
+      }
+    }
+  }
+
+  void PlaceWeights(std::span<const float> weights) {
+    const std::span<const float> center = rows_.transform().center();
+    std::vector<double> mean(classes_, 0.0);
+    for (size_t j = 0; j < features_; ++j) {
+      const float* from = weights.data() + j * classes_;
+      std::copy_n(from, classes_, weights_.data() + places_[j] * stride_);
+      // By number, not by place: a sum in an order that follows the data would not be the same for neighbours.
+      for (size_t k = 0; k < classes_ && !center.empty(); ++k) {
+        mean[k] -= static_cast<double>(center[j]) * static_cast<double>(from[k]);
+      }
+    }
+    mean_.assign(mean.begin(), mean.end());
+  }
+
+  // The clipped residuals of a piece's rows, and their sums.
+  PieceSums MakeResiduals(size_t first, const ResidualModel& model) {
+    Pace pace(ask_);
+    std::vector<float> scratch(kRowsAtOnce * stride_);
+    std::vector<double> lanes(2 * kRowsAtOnce * classes_, 0.0);
+    const size_t last = std::min(first + kRowsPerPiece, row_count_);
+    for (size_t row = first; row < last; row += kRowsPerPass) {
+      const size_t count = std::min(kRowsPerPass, last - row);
+      if (!pace.GoOn(int64_t{kQuad} * by_row_.Quads(row, count))) {
+        break;
+      }
+      float* residuals = residuals_.data() + row * stride_;
+      CpuKernels().row_sums(weights_.data(), stride_, by_row_.From(row), count, residuals);
+      const ResidualRows facts = {labels_.data() + row, bounds_.data() + row, scales_.data() + row,
+                                  biases_.data() + row, shifts_.data() + row};
+      CpuKernels().clipped_residuals(residuals, stride_, classes_, facts, RoundedUp(count, kRowsAtOnce), model,
+                                     scratch.data(), lanes.data());
+    }
+    PieceSums sums;
+    for (size_t k = 0; k < classes_; ++k) {
+      const double* of_class = lanes.data() + 2 * k * kRowsAtOnce;
+      sums.bias.push_back(std::accumulate(of_class, of_class + kRowsAtOnce, 0.0));
+      sums.shift.push_back(std::accumulate(of_class + kRowsAtOnce, of_class + 2 * kRowsAtOnce, 0.0));
     }
     return sums;
   }
 
-  // Rows first..last-1 of the sum: the inputs of a column times their rows' residuals, chunk by chunk of rows.
-  void AddColumns(size_t first, size_t last, const std::vector<double>& shifted, std::span<double> sum) {
-    std::vector<double> padded((last - first) * stride_, 0.0);
-    const auto chunks = static_cast<size_t>(ChunkCount(row_count_, kRowsPerColumnChunk));
-    for (size_t chunk = 0; chunk < chunks && GoOn(); ++chunk) {
-      CpuKernels().column_sums(residuals_.data(), stride_, by_column_.offsets.data() + chunk * features_ + first,
-                               last - first, by_column_.indices.data(), by_column_.values.data(), padded.data());
-    }
-    const std::span<const float> center = rows_.transform().center();
-    for (size_t j = first; j < last; ++j) {
-      const double shift = center.empty() ? 0 : static_cast<double>(center[j]);
-      for (size_t k = 0; k < classes_; ++k) {
-        sum[j * classes_ + k] = padded[(j - first) * stride_ + k] - shift * shifted[k];
-      }
+  // The inputs of the columns at places first..last-1 times their rows' residuals, chunk by chunk of rows.
+  void AddColumns(size_t first, size_t last) {
+    for (size_t chunk = 0; chunk * kRowsPerChunk < row_count_ && keep_going_(); ++chunk) {
+      CpuKernels().column_sums(residuals_.data() + chunk * kRowsPerChunk * stride_, stride_,
+                               by_column_.From(chunk * features_ + first), last - first,
+                               sums_.data() + first * stride_);
     }
   }
 
-  static constexpr size_t kRowsPerQuestion = 64;
-
   const PreparedRows& rows_;
-  const std::function<bool()> keep_going_;
+  KeepGoing keep_going_;
+  const std::function<bool()> ask_;  // keep_going_, as a Pace takes it
   const int threads_;
   const size_t features_;
   const size_t classes_;
-  const size_t stride_;  // floats from one row of weights or residuals to the next
+  const size_t stride_;  // entries from one row of weights, residuals or sums to the next
   const size_t row_count_;
-  AlignedFloats weights_;
-  AlignedFloats residuals_;
-  Entries by_row_;
-  Entries by_column_;
-  // By row, and for as many rows behind the last as may be handled with it.
+  const size_t padded_rows_;
+  std::vector<size_t> places_;        // by column
+  AlignedFloats weights_;             // by place
+  AlignedFloats residuals_;           // by row, times s
+  std::vector<double> sums_;          // by place
+  std::vector<float> mean_;           // -m W
+  const int32_t origin_;              // of the lists
+  Lists by_row_{{}, {}, origin_};     // of places
+  Lists by_column_{{}, {}, origin_};  // of rows, counted from their chunk's first
+  std::vector<size_t> pieces_;        // the places where they begin, and the end
+  // By row, and for the rows behind the last that are handled with it.
   std::vector<int32_t> labels_;
   std::vector<double> bounds_;
-  std::atomic<bool> stopped_ = false;
+  std::vector<double> scales_;  // s
+  std::vector<float> biases_;   // b
+  std::vector<float> shifts_;   // t
 };
 
 }  // namespace

@@ -13,9 +13,13 @@ namespace {
 using Floats [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
 using Doubles [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = double;
 using Integers [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = int32_t;
+using FourFloats [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = float;
+using FourIntegers [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = int32_t;
+using FourWords [[gnu::vector_size(16), gnu::aligned(4), gnu::may_alias]] = uint32_t;
 constexpr size_t kFloats = 8;
 constexpr size_t kDoubles = 4;
-constexpr size_t kMaxTile = 4;  // vectors of floats that are kept in registers
+constexpr size_t kMaxTile = 4;      // vectors of floats that are kept in registers
+constexpr size_t kQuadsAhead = 64;  // of a list that are asked for before they are needed: a kilobyte
 // Weights and what moves them stay within these, so that nothing overflows whatever the learning rate.
 constexpr float kLargestWeight = 1e30F;
 constexpr float kLargestGradient = 1e15F;  // of Adam, which squares it
@@ -170,37 +174,81 @@ constexpr float kLn2Low = -2.12194440e-4F;
                  static_cast<double>(at[3])};
 }
 
-// What each of eight residuals is multiplied by, from its total, the sum and the squares of the others' exponentials.
-[[gnu::always_inline]] inline float ClippedScale(double total, double others, double square, double bound,
-                                                 double limit) {
-  // Below it, products with the scale would no longer be rounded to a part of themselves.
-  constexpr double kSmallestScale = 0x1p-100;
-  const double norm = bound * std::sqrt(square + others * others) / total;
-  const double scale = (norm > limit ? limit / norm : 1) / total;
-  // Not a number and infinity fail the first comparison, as they must.
-  return norm <= std::numeric_limits<double>::max() && scale >= kSmallestScale ? static_cast<float>(scale) : 0;
+[[gnu::always_inline]] inline Doubles SquareRoots(Doubles x) {
+  return Doubles{std::sqrt(x[0]), std::sqrt(x[1]), std::sqrt(x[2]), std::sqrt(x[3])};
 }
 
-// Rows stand in the lanes of a vector here: with few classes, most lanes would be idle if classes did.
-[[gnu::always_inline]] inline void ClippedResidualsLoop(float* __restrict logits, size_t stride, size_t classes,
-                                                        const int32_t* labels, const double* bounds, double limit,
-                                                        float* __restrict scratch) {
+// What each of four differences is multiplied by, from the total of its exponentials, and the sum and the squares of
+// those that are not the label's. Without a branch: no processor foresees which rows are clipped.
+[[gnu::always_inline]] inline Doubles ClippedScales(Doubles total, Doubles others, Doubles squares, Doubles bounds,
+                                                    Doubles scales, double limit) {
+  // Below it, products with the result would no longer be rounded to a part of themselves.
+  constexpr double kSmallestScale = 0x1p-100;
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  const Doubles norm = bounds * SquareRoots(squares + others * others);  // times the total
+  const auto clipped = norm > limit * total;
+  const Doubles scale = scales * (clipped ? Doubles{} + limit : Doubles{} + 1.0) / (clipped ? norm : total);
+  // Not a number and infinity fail the comparisons, as they must.
+  const auto counts = (norm <= kLargest) & (total <= kLargest) & (scale >= kSmallestScale);
+  return counts ? scale : Doubles{};
+}
+
+// Rows become columns.
+[[gnu::always_inline]] inline void Transpose(Floats (&rows)[kFloats]) {
+  Floats pairs[kFloats];
+  for (size_t i = 0; i < kFloats; i += 2) {
+    pairs[i] = __builtin_shufflevector(rows[i], rows[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+    pairs[i + 1] = __builtin_shufflevector(rows[i], rows[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+  }
+  for (size_t i = 0; i < 2; ++i) {
+    const Floats* half = pairs + i;
+    const Floats low_first = __builtin_shufflevector(half[0], half[2], 0, 1, 8, 9, 4, 5, 12, 13);
+    const Floats low_second = __builtin_shufflevector(half[0], half[2], 2, 3, 10, 11, 6, 7, 14, 15);
+    const Floats high_first = __builtin_shufflevector(half[4], half[6], 0, 1, 8, 9, 4, 5, 12, 13);
+    const Floats high_second = __builtin_shufflevector(half[4], half[6], 2, 3, 10, 11, 6, 7, 14, 15);
+    rows[2 * i] = __builtin_shufflevector(low_first, high_first, 0, 1, 2, 3, 8, 9, 10, 11);
+    rows[2 * i + 1] = __builtin_shufflevector(low_second, high_second, 0, 1, 2, 3, 8, 9, 10, 11);
+    rows[2 * i + 4] = __builtin_shufflevector(low_first, high_first, 4, 5, 6, 7, 12, 13, 14, 15);
+    rows[2 * i + 5] = __builtin_shufflevector(low_second, high_second, 4, 5, 6, 7, 12, 13, 14, 15);
+  }
+}
+
+// Eight rows. They stand in the lanes of a vector: with few classes, most lanes would be idle if classes did.
+[[gnu::always_inline]] inline void ClippedResidualsOfEight(float* __restrict x, size_t stride, size_t classes,
+                                                           const ResidualRows& rows, size_t first,
+                                                           const ResidualModel& model, float* __restrict scratch,
+                                                           double* __restrict sums) {
   Integers label;
-  std::memcpy(&label, labels, sizeof(label));
+  std::memcpy(&label, rows.labels + first, sizeof(label));
+  const double* scales = rows.scales + first;
+  const Floats bias = LoadFloats(rows.biases + first);
+  const Floats shift = LoadFloats(rows.shifts + first);
+  Floats input_scale;
+  for (size_t i = 0; i < kFloats; ++i) {
+    input_scale[i] = static_cast<float>(scales[i]);
+  }
   Floats largest = Broadcast(-std::numeric_limits<float>::infinity());
   Floats fault = {};  // stays 0 unless a logit is not finite
+  for (size_t k = 0; k < stride; k += kFloats) {
+    Floats block[kFloats];
+    for (size_t i = 0; i < kFloats; ++i) {
+      block[i] = LoadFloats(x + i * stride + k);
+    }
+    Transpose(block);
+    for (size_t i = 0; i < kFloats; ++i) {
+      FloatsAt(scratch + (k + i) * kFloats) = block[i];
+    }
+  }
   for (size_t k = 0; k < classes; ++k) {
-    const float* at = logits + k;
-    const Floats lane = {at[0],          at[stride],     at[2 * stride], at[3 * stride],
-                         at[4 * stride], at[5 * stride], at[6 * stride], at[7 * stride]};
+    float* at = scratch + k * kFloats;
+    const Floats lane = input_scale * (LoadFloats(at) + bias * model.bias[k] + shift * model.mean[k]);
     largest = lane > largest ? lane : largest;
     fault += lane * 0.0F;
-    FloatsAt(scratch + k * kFloats) = lane;
+    FloatsAt(at) = lane;
   }
   Floats own = {};
   Floats others = {};
-  Doubles low_squares = {};
-  Doubles high_squares = {};
+  Doubles squares[2] = {};
   for (size_t k = 0; k < classes; ++k) {
     float* at = scratch + k * kFloats;
     const Floats exponential = ExpOfNegatives(LoadFloats(at) - largest);
@@ -208,71 +256,181 @@ constexpr float kLn2Low = -2.12194440e-4F;
     own += exponential - lane;
     others += lane;
     FloatsAt(at) = lane;
-    low_squares += DoublesOf(at) * DoublesOf(at);
-    high_squares += DoublesOf(at + kDoubles) * DoublesOf(at + kDoubles);
+    squares[0] += DoublesOf(at) * DoublesOf(at);
+    squares[1] += DoublesOf(at + kDoubles) * DoublesOf(at + kDoubles);
   }
-  Floats scale = {};
-  const Floats total = others + own + fault;
-  for (size_t i = 0; i < kFloats; ++i) {
-    const double square = i < kDoubles ? low_squares[i] : high_squares[i - kDoubles];
-    scale[i] = labels[i] < 0 ? 0
-                             : ClippedScale(static_cast<double>(total[i]), static_cast<double>(others[i]), square,
-                                            bounds[i], limit);
+  const Floats totals = others + own + fault;
+  const auto* total = reinterpret_cast<const float*>(&totals);
+  const auto* other = reinterpret_cast<const float*>(&others);
+  Floats scale;
+  for (size_t half = 0; half < 2; ++half) {
+    const size_t at = half * kDoubles;
+    const Doubles of_half = ClippedScales(DoublesOf(total + at), DoublesOf(other + at), squares[half],
+                                          LoadDoubles(rows.bounds + first + at), LoadDoubles(scales + at), model.limit);
+    for (size_t i = 0; i < kDoubles; ++i) {
+      scale[at + i] = static_cast<float>(of_half[i]);
+    }
   }
+  scale = label < 0 ? Floats{} : scale;
+  const Doubles biases[2] = {DoublesOf(rows.biases + first), DoublesOf(rows.biases + first + kDoubles)};
+  const Doubles shifts[2] = {DoublesOf(rows.shifts + first), DoublesOf(rows.shifts + first + kDoubles)};
   for (size_t k = 0; k < classes; ++k) {
-    const Floats value = label == static_cast<int32_t>(k) ? -others : LoadFloats(scratch + k * kFloats);
+    float* at = scratch + k * kFloats;
+    const Floats value = label == static_cast<int32_t>(k) ? -others : LoadFloats(at);
     // What is not a number stays so when multiplied by 0.
     const Floats lane = scale != 0.0F ? value * scale : Floats{};
+    FloatsAt(at) = lane;
+    double* of_class = sums + 2 * k * kFloats;
+    for (size_t half = 0; half < 2; ++half) {
+      const Doubles values = DoublesOf(at + half * kDoubles);
+      DoublesAt(of_class + half * kDoubles) += biases[half] * values;
+      DoublesAt(of_class + kFloats + half * kDoubles) += shifts[half] * values;
+    }
+  }
+  for (size_t k = 0; k < stride; k += kFloats) {
+    Floats block[kFloats];
     for (size_t i = 0; i < kFloats; ++i) {
-      logits[i * stride + k] = lane[i];
+      block[i] = k + i < classes ? LoadFloats(scratch + (k + i) * kFloats) : Floats{};
+    }
+    Transpose(block);
+    for (size_t i = 0; i < kFloats; ++i) {
+      FloatsAt(x + i * stride + k) = block[i];
     }
   }
 }
 
-template <size_t kTile>
-[[gnu::always_inline]] inline void ColumnSumsTile(const float* matrix, size_t stride, const int64_t* offsets,
-                                                  size_t count, const int32_t* indices, const float* values,
-                                                  double* sums) {
+[[gnu::always_inline]] inline void ClippedResidualsLoop(float* x, size_t stride, size_t classes,
+                                                        const ResidualRows& rows, size_t count,
+                                                        const ResidualModel& model, float* scratch, double* sums) {
+  for (size_t first = 0; first < count; first += kFloats) {
+    ClippedResidualsOfEight(x + first * stride, stride, classes, rows, first, model, scratch, sums);
+  }
+}
+
+// The values of a quad from lane 0 on.
+[[gnu::always_inline]] inline FourIntegers ValuesOf(const EntryQuad& quad, int32_t origin) {
+  return std::bit_cast<FourIntegers>(std::bit_cast<FourWords>(quad) >> kIndexBits) - origin;
+}
+[[gnu::always_inline]] inline Floats Converted(FourIntegers values, Floats /*like*/) {
+  const FourFloats four = __builtin_convertvector(values, FourFloats);
+  return __builtin_shufflevector(four, four, 0, 1, 2, 3, 0, 1, 2, 3);
+}
+[[gnu::always_inline]] inline Doubles Converted(FourIntegers values, Doubles /*like*/) {
+  return __builtin_convertvector(values, Doubles);
+}
+
+// The value of one entry in all lanes. `zero` is 0, but not for GCC, which would make two instructions of a shuffle
+// that it knows; clang, whose tools read this file, has no other.
+template <int kEntry>
+[[gnu::always_inline]] inline Floats Spread(Floats x, [[maybe_unused]] int zero) {
+#ifdef __clang__
+  return __builtin_shufflevector(x, x, kEntry, kEntry, kEntry, kEntry, kEntry, kEntry, kEntry, kEntry);
+#else
+  return __builtin_shuffle(x, Integers{} + (zero + kEntry));
+#endif
+}
+template <int kEntry>
+[[gnu::always_inline]] inline Doubles Spread(Doubles x, int /*zero*/) {
+  return __builtin_shufflevector(x, x, kEntry, kEntry, kEntry, kEntry);
+}
+
+template <size_t kVectors>
+[[gnu::always_inline]] inline void AddRow(Floats value, const float* row, Floats* sum) {
+  for (size_t t = 0; t < kVectors; ++t) {
+    sum[t] += value * LoadFloats(row + kFloats * t);
+  }
+}
+template <size_t kVectors>
+[[gnu::always_inline]] inline void AddRow(Doubles value, const float* row, Doubles* sum) {
+  for (size_t t = 0; t < kVectors; ++t) {
+    sum[t] += value * DoublesOf(row + kDoubles * t);
+  }
+}
+
+// The sum of quads first..last-1, in kParts parts, since each addition to a part waits for the one before.
+template <size_t kVectors, size_t kParts, typename Vector>
+[[gnu::always_inline]] inline void SumQuads(const float* matrix, size_t stride, const EntryLists& lists, int32_t first,
+                                            int32_t last, Vector (&sum)[kVectors]) {
+  const auto zero = static_cast<int>(stride % kFloats);
+  Vector parts[kParts][kVectors] = {};
+  for (const EntryQuad* quad = lists.quads + first; quad != lists.quads + last; ++quad) {
+    __builtin_prefetch(quad + kQuadsAhead);
+    const Vector values = Converted(ValuesOf(*quad, lists.origin), Vector{});
+    AddRow<kVectors>(Spread<0>(values, zero), matrix + IndexOf((*quad)[0]) * stride, parts[0]);
+    AddRow<kVectors>(Spread<1>(values, zero), matrix + IndexOf((*quad)[1]) * stride, parts[1]);
+    AddRow<kVectors>(Spread<2>(values, zero), matrix + IndexOf((*quad)[2]) * stride, parts[2 % kParts]);
+    AddRow<kVectors>(Spread<3>(values, zero), matrix + IndexOf((*quad)[3]) * stride, parts[3 % kParts]);
+  }
+  for (size_t t = 0; t < kVectors; ++t) {
+    sum[t] = parts[0][t] + parts[1][t];
+    if constexpr (kParts == 4) {
+      sum[t] += parts[2][t] + parts[3][t];
+    }
+  }
+}
+
+// The sum of a list, whose three offsets are given.
+template <size_t kVectors, size_t kParts, typename Vector>
+[[gnu::always_inline]] inline void SumList(const float* matrix, size_t stride, const EntryLists& lists,
+                                           const int32_t* offsets, Vector (&sum)[kVectors]) {
+  SumQuads<kVectors, kParts>(matrix, stride, lists, offsets[0], offsets[1], sum);
+  if (offsets[1] != offsets[2]) {
+    Vector high[kVectors];
+    SumQuads<kVectors, kParts>(matrix, stride, lists, offsets[1], offsets[2], high);
+    for (size_t t = 0; t < kVectors; ++t) {
+      sum[t] += high[t] * kHighUnit;
+    }
+  }
+}
+
+template <size_t kVectors>
+[[gnu::always_inline]] inline void RowSumsTile(const float* matrix, size_t stride, const EntryLists& lists,
+                                               size_t count, float* sums) {
   for (size_t j = 0; j < count; ++j) {
-    auto i = static_cast<size_t>(offsets[j]);
-    const auto end = static_cast<size_t>(offsets[j + 1]);
-    if (i == end) {
+    Floats sum[kVectors];
+    SumList<kVectors, 4>(matrix, stride, lists, lists.offsets + 2 * j, sum);
+    for (size_t t = 0; t < kVectors; ++t) {
+      FloatsAt(sums + j * stride + kFloats * t) = sum[t];
+    }
+  }
+}
+
+template <size_t kVectors>
+[[gnu::always_inline]] inline void ColumnSumsTile(const float* matrix, size_t stride, const EntryLists& lists,
+                                                  size_t count, double* sums) {
+  constexpr size_t kParts = kVectors == 2 ? 4 : 2;  // as many as there are registers for
+  for (size_t j = 0; j < count; ++j) {
+    const int32_t* offsets = lists.offsets + 2 * j;
+    if (offsets[0] == offsets[2]) {
       continue;
     }
-    Doubles even[2 * kTile] = {};
-    Doubles odd[2 * kTile] = {};
-    for (; i + 1 < end; i += 2) {
-      const float* first = matrix + static_cast<size_t>(indices[i]) * stride;
-      const float* second = matrix + static_cast<size_t>(indices[i + 1]) * stride;
-      const auto first_value = static_cast<double>(values[i]);
-      const auto second_value = static_cast<double>(values[i + 1]);
-      for (size_t t = 0; t < 2 * kTile; ++t) {
-        even[t] += first_value * DoublesOf(first + kDoubles * t);
-        odd[t] += second_value * DoublesOf(second + kDoubles * t);
-      }
-    }
-    if (i < end) {
-      const float* last = matrix + static_cast<size_t>(indices[i]) * stride;
-      const auto value = static_cast<double>(values[i]);
-      for (size_t t = 0; t < 2 * kTile; ++t) {
-        even[t] += value * DoublesOf(last + kDoubles * t);
-      }
-    }
-    for (size_t t = 0; t < 2 * kTile; ++t) {
-      DoublesAt(sums + j * stride + kDoubles * t) += even[t] + odd[t];
+    Doubles sum[kVectors];
+    SumList<kVectors, kParts>(matrix, stride, lists, offsets, sum);
+    for (size_t t = 0; t < kVectors; ++t) {
+      DoublesAt(sums + j * stride + kDoubles * t) += sum[t];
     }
   }
 }
 
-[[gnu::always_inline]] inline void ColumnSumsLoop(const float* matrix, size_t stride, const int64_t* offsets,
-                                                  size_t count, const int32_t* indices, const float* values,
-                                                  double* sums) {
+[[gnu::always_inline]] inline void RowSumsLoop(const float* matrix, size_t stride, const EntryLists& lists,
+                                               size_t count, float* sums) {
   size_t first = 0;
   for (; first + 2 * kFloats <= stride; first += 2 * kFloats) {
-    ColumnSumsTile<2>(matrix + first, stride, offsets, count, indices, values, sums + first);
+    RowSumsTile<2>(matrix + first, stride, lists, count, sums + first);
   }
   if (first < stride) {
-    ColumnSumsTile<1>(matrix + first, stride, offsets, count, indices, values, sums + first);
+    RowSumsTile<1>(matrix + first, stride, lists, count, sums + first);
+  }
+}
+
+[[gnu::always_inline]] inline void ColumnSumsLoop(const float* matrix, size_t stride, const EntryLists& lists,
+                                                  size_t count, double* sums) {
+  size_t first = 0;
+  for (; first + 2 * kFloats <= stride; first += 2 * kFloats) {
+    ColumnSumsTile<4>(matrix + first, stride, lists, count, sums + first);
+  }
+  if (first < stride) {
+    ColumnSumsTile<2>(matrix + first, stride, lists, count, sums + first);
   }
 }
 
@@ -315,13 +473,17 @@ template <size_t kTile>
     ScatterLoop(matrix, width, columns, values, count, residual);                                                      \
   }                                                                                                                    \
   attributes void form##Residual(float* logits, size_t count, size_t label) { ResidualLoop(logits, count, label); }    \
-  attributes void form##ClippedResiduals(float* logits, size_t stride, size_t classes, const int32_t* labels,          \
-                                         const double* bounds, double limit, float* scratch) {                         \
-    ClippedResidualsLoop(logits, stride, classes, labels, bounds, limit, scratch);                                     \
+  attributes void form##ClippedResiduals(float* x, size_t stride, size_t classes, const ResidualRows& rows,            \
+                                         size_t count, const ResidualModel& model, float* scratch, double* sums) {     \
+    ClippedResidualsLoop(x, stride, classes, rows, count, model, scratch, sums);                                       \
   }                                                                                                                    \
-  attributes void form##ColumnSums(const float* matrix, size_t stride, const int64_t* offsets, size_t count,           \
-                                   const int32_t* indices, const float* values, double* sums) {                        \
-    ColumnSumsLoop(matrix, stride, offsets, count, indices, values, sums);                                             \
+  attributes void form##RowSums(const float* matrix, size_t stride, const EntryLists& lists, size_t count,             \
+                                float* sums) {                                                                         \
+    RowSumsLoop(matrix, stride, lists, count, sums);                                                                   \
+  }                                                                                                                    \
+  attributes void form##ColumnSums(const float* matrix, size_t stride, const EntryLists& lists, size_t count,          \
+                                   double* sums) {                                                                     \
+    ColumnSumsLoop(matrix, stride, lists, count, sums);                                                                \
   }                                                                                                                    \
   attributes void form##Momentum(size_t count, float momentum, double scale, float rate, double* sum, float* velocity, \
                                  float* weights) {                                                                     \
@@ -331,8 +493,8 @@ template <size_t kTile>
                              float* second, float* weights) {                                                          \
     AdamUpdateLoop(count, scale, rate, floor, sum, first, second, weights);                                            \
   }                                                                                                                    \
-  constexpr Kernels k##form##Kernels = {form##Gather,     form##Scatter,  form##Residual, form##ClippedResiduals,      \
-                                        form##ColumnSums, form##Momentum, form##Adam};
+  constexpr Kernels k##form##Kernels = {form##Gather,  form##Scatter,    form##Residual, form##ClippedResiduals,       \
+                                        form##RowSums, form##ColumnSums, form##Momentum, form##Adam};
 DPAR_FORMS_(, Plain)
 #if defined(__x86_64__)
 DPAR_FORMS_([[gnu::target("avx2,fma")]], Avx2)

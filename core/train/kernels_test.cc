@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "core/random/noise.h"
@@ -116,74 +118,167 @@ TEST_P(KernelsTest, ResidualTakesAnyFiniteLogitsAndShowsOthers) {
   }
 }
 
-// Rows as far apart as the engine has them, with bounds that clip some of them.
-TEST_P(KernelsTest, ClippedResidualsEqualResidualsTimesTheirScale) {
+// Sixteen rows of x, as far apart as the engine has them, with what clipped_residuals takes for each.
+struct Sixteen {
+  explicit Sixteen(size_t class_count) : classes(class_count) {}
+
+  static constexpr size_t kRows = 16;
+  size_t classes;
+  size_t stride = PaddedWidth(classes);
+  std::vector<float> x = std::vector<float>(kRows * stride, 0.0F);
+  std::vector<int32_t> labels = std::vector<int32_t>(kRows, 0);
+  std::vector<double> bounds = std::vector<double>(kRows, 1.0);
+  std::vector<double> scales = std::vector<double>(kRows, 1.0);
+  std::vector<float> biases = std::vector<float>(kRows, 0.0F);
+  std::vector<float> shifts = std::vector<float>(kRows, 0.0F);
+  std::vector<float> bias = std::vector<float>(classes, 0.0F);
+  std::vector<float> mean = std::vector<float>(classes, 0.0F);
+  std::vector<double> sums = std::vector<double>(16 * classes, 0.0);
+
+  void Run(const Kernels& kernels, double limit) {
+    std::vector<float> scratch(8 * stride);
+    kernels.clipped_residuals(x.data(), stride, classes,
+                              {labels.data(), bounds.data(), scales.data(), biases.data(), shifts.data()}, kRows,
+                              {bias.data(), mean.data(), limit}, scratch.data(), sums.data());
+  }
+};
+
+TEST_P(KernelsTest, ClippedResidualsEqualResidualsTimesTheirScales) {
   FixedRandom random(4);
   for (const size_t classes : {1U, 2U, 5U, 8U, 15U, 17U}) {
-    const size_t stride = PaddedWidth(classes);
-    std::vector<float> logits = FloatNormals(8 * stride, random);
-    for (size_t i = 0; i < 8; ++i) {
-      std::fill(logits.begin() + static_cast<std::ptrdiff_t>(i * stride + classes),
-                logits.begin() + static_cast<std::ptrdiff_t>((i + 1) * stride), 0.0F);
-    }
-    const std::vector<int32_t> labels = {0, -1, static_cast<int32_t>(classes) - 1, 0, 0, 0, 0, 0};
-    const std::vector<double> bounds = {1, 1, 1e-3, 10, 1e20, 1, 1, 1};
-    std::vector<float> clipped = logits;
-    std::vector<float> scratch(8 * classes);
-    GetParam()->clipped_residuals(clipped.data(), stride, classes, labels.data(), bounds.data(), 0.3, scratch.data());
-    for (size_t i = 0; i < 8; ++i) {
-      std::vector<float> expected(logits.begin() + static_cast<std::ptrdiff_t>(i * stride),
-                                  logits.begin() + static_cast<std::ptrdiff_t>((i + 1) * stride));
+    Sixteen rows(classes);
+    rows.labels = {0, -1, static_cast<int32_t>(classes) - 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    rows.bounds = {1, 1, 1e-3, 10, 1e20, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2};
+    rows.scales = Normals(Sixteen::kRows, random);
+    std::transform(rows.scales.begin(), rows.scales.end(), rows.scales.begin(), [](double x) { return std::fabs(x); });
+    rows.biases = FloatNormals(Sixteen::kRows, random);
+    rows.shifts = FloatNormals(Sixteen::kRows, random);
+    rows.bias = FloatNormals(classes, random);
+    rows.mean = FloatNormals(classes, random);
+    rows.x = FloatNormals(Sixteen::kRows * rows.stride, random);
+    const std::vector<float> x = rows.x;
+    rows.Run(*GetParam(), 0.3);
+    std::vector<double> bias_sums(classes, 0.0);
+    std::vector<double> shift_sums(classes, 0.0);
+    for (size_t i = 0; i < Sixteen::kRows; ++i) {
+      std::vector<float> expected(rows.stride, 0.0F);
       double norm = 0;
-      if (labels[i] >= 0) {
-        GetParam()->residual(expected.data(), classes, static_cast<size_t>(labels[i]));
+      if (rows.labels[i] >= 0) {
+        for (size_t k = 0; k < classes; ++k) {
+          const double logit = static_cast<double>(x[i * rows.stride + k]) +
+                               static_cast<double>(rows.biases[i]) * static_cast<double>(rows.bias[k]) +
+                               static_cast<double>(rows.shifts[i]) * static_cast<double>(rows.mean[k]);
+          expected[k] = static_cast<float>(rows.scales[i] * logit);
+        }
+        GetParam()->residual(expected.data(), classes, static_cast<size_t>(rows.labels[i]));
         for (const float value : expected) {
           norm += static_cast<double>(value) * static_cast<double>(value);
         }
-        norm = std::sqrt(norm) * bounds[i];
+        norm = std::sqrt(norm) * rows.bounds[i];
       }
-      for (size_t k = 0; k < stride; ++k) {
-        const double value = labels[i] < 0 ? 0 : expected[k] * (norm > 0.3 ? 0.3 / norm : 1);
-        EXPECT_NEAR(clipped[i * stride + k], value, 2e-6 * std::fabs(value)) << classes << " classes, row " << i;
+      for (size_t k = 0; k < classes; ++k) {
+        const double value = rows.scales[i] * static_cast<double>(expected[k]) * (norm > 0.3 ? 0.3 / norm : 1);
+        const auto got = static_cast<double>(rows.x[i * rows.stride + k]);
+        EXPECT_NEAR(got, value, 1e-5 * std::fabs(value) + 1e-30) << classes << " classes, row " << i;
+        bias_sums[k] += static_cast<double>(rows.biases[i]) * got;
+        shift_sums[k] += static_cast<double>(rows.shifts[i]) * got;
       }
+      for (size_t k = classes; k < rows.stride; ++k) {
+        EXPECT_EQ(rows.x[i * rows.stride + k], 0) << "behind the last class";
+      }
+    }
+    for (size_t k = 0; k < classes; ++k) {
+      const double* lanes = rows.sums.data() + 16 * k;
+      EXPECT_NEAR(std::accumulate(lanes, lanes + 8, 0.0), bias_sums[k], 1e-13);
+      EXPECT_NEAR(std::accumulate(lanes + 8, lanes + 16, 0.0), shift_sums[k], 1e-13);
     }
   }
 }
 
 // A scale so small that floats would lose its digits makes the row 0 instead.
 TEST_P(KernelsTest, ClippedResidualsDropRowsThatFloatsCannotScale) {
-  const std::vector<int32_t> labels(8, 0);
-  const std::vector<double> bounds = {1e29, 1e31, 1e38, 1e44, 1e300, 1, 0, std::numeric_limits<double>::infinity()};
-  std::vector<float> logits(8 * 8, 0.0F);
-  std::vector<float> scratch(16);
-  GetParam()->clipped_residuals(logits.data(), 8, 2, labels.data(), bounds.data(), 1e-6, scratch.data());
-  for (size_t i = 0; i < 8; ++i) {
-    const double norm = std::hypot(static_cast<double>(logits[i * 8]), static_cast<double>(logits[i * 8 + 1]));
-    EXPECT_TRUE(norm == 0 || norm * bounds[i] <= 1e-6 * (1 + 0x1p-22)) << bounds[i];
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  Sixteen rows(2);
+  rows.bounds = {1e29, 1e31, 1e38, 1e44, 1e300, 1, 0, kInfinity, 1e29, 1e38, 1e300, 1, 1, 1, 1, 1};
+  rows.scales[8] = 0x1p-35;
+  rows.scales[9] = 1e34;
+  rows.scales[10] = 1e34;
+  rows.Run(*GetParam(), 1e-6);
+  for (size_t i = 0; i < Sixteen::kRows; ++i) {
+    const double norm = std::hypot(static_cast<double>(rows.x[i * 8]), static_cast<double>(rows.x[i * 8 + 1]));
+    EXPECT_TRUE(norm == 0 || norm / rows.scales[i] * rows.bounds[i] <= 1e-6 * (1 + 0x1p-22)) << rows.bounds[i];
   }
-  EXPECT_EQ(logits[4 * 8], 0);
-  EXPECT_EQ(logits[7 * 8], 0);
-  EXPECT_NE(logits[5 * 8], 0);
-  EXPECT_EQ(logits[6 * 8], -0.5F) << "nothing to clip";
+  EXPECT_EQ(rows.x[size_t{4} * 8], 0);
+  EXPECT_EQ(rows.x[size_t{7} * 8], 0);
+  EXPECT_NE(rows.x[size_t{5} * 8], 0);
+  EXPECT_EQ(rows.x[size_t{6} * 8], -0.5F) << "nothing to clip";
+  EXPECT_EQ(rows.x[size_t{8} * 8], 0);
+  EXPECT_NE(rows.x[size_t{9} * 8], 0) << "the scale makes up for the bound";
+  EXPECT_EQ(rows.x[size_t{10} * 8], 0);
 }
 
-TEST_P(KernelsTest, ColumnSumsEqualPlainLoops) {
+TEST_P(KernelsTest, ClippedResidualsOfLogitsThatAreNotFiniteAreZero) {
+  Sixteen rows(3);
+  rows.x[size_t{0} * 8 + 1] = std::numeric_limits<float>::quiet_NaN();
+  rows.x[size_t{1} * 8 + 1] = std::numeric_limits<float>::infinity();
+  rows.x[size_t{2} * 8 + 1] = -std::numeric_limits<float>::infinity();
+  rows.biases.assign(Sixteen::kRows, 1.0F);
+  rows.Run(*GetParam(), std::numeric_limits<double>::infinity());
+  for (size_t i = 0; i < Sixteen::kRows; ++i) {
+    for (size_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(rows.x[i * 8 + k] == 0, i < 3) << i;
+    }
+  }
+  for (const double sum : rows.sums) {
+    EXPECT_TRUE(std::isfinite(sum));
+  }
+}
+
+TEST_P(KernelsTest, RowSumsAndColumnSumsEqualPlainLoops) {
+  constexpr size_t kLists = 5;
+  constexpr size_t kLastIndex = (size_t{1} << kIndexBits) - 1;
   FixedRandom random(5);
-  const std::vector<int64_t> offsets = {2, 3, 3, 7, 9};
-  const std::vector<int32_t> indices = {0, 0, 3, 4, 10, 3, 0, 1, 2};
-  for (const size_t stride : {8U, 16U, 24U, 40U, 48U}) {
-    const std::vector<float> matrix = FloatNormals(11 * stride, random);
-    const std::vector<float> values = FloatNormals(indices.size(), random);
-    std::vector<double> sums(4 * stride, 0.25);
-    GetParam()->column_sums(matrix.data(), stride, offsets.data(), 4, indices.data(), values.data(), sums.data());
-    for (size_t j = 0; j < 4; ++j) {
-      for (size_t k = 0; k < stride; ++k) {
-        double expected = 0.25;
-        for (auto i = static_cast<size_t>(offsets[j]); i < static_cast<size_t>(offsets[j + 1]); ++i) {
-          expected += static_cast<double>(values[i]) *
-                      static_cast<double>(matrix[static_cast<size_t>(indices[i]) * stride + k]);
+  // One list of one quad, an empty one, one in both halves, one that is high alone, one of four.
+  const std::vector<int32_t> offsets = {1, 2, 2, 2, 2, 4, 5, 5, 6, 10, 10};
+  const std::vector<size_t> indices = {9, 9, 9, 9, 0, 3, 4, 10, 3, 0, 1, 2, 5, 6,          7, 8, 9, 10, 0, 0,
+                                       1, 2, 2, 2, 5, 1, 0, 3,  7, 7, 8, 8, 4, kLastIndex, 1, 0, 6, 6,  6, 6};
+  for (const int32_t origin : {0, kHighUnit}) {
+    const int32_t largest = (1 << kValueBits) - 1 - origin;
+    const std::vector<int32_t> values = {1, 1, 1,   1,       largest, -origin, 3, origin > 0 ? -1 : 1,
+                                         0, 7, 100, 2500,    1,       2,       3, 4,
+                                         5, 6, 0,   0,       9,       8,       0, 0,
+                                         1, 1, 1,   1,       -1,      2,       3, 4,
+                                         5, 6, 7,   largest, 0,       0,       0, 1};
+    std::vector<EntryQuad> quads(indices.size() / 4);
+    for (size_t i = 0; i < indices.size(); ++i) {
+      const int32_t value = origin > 0 ? values[i] : std::abs(values[i]);
+      quads[i / 4][i % 4] = Entry(indices[i], value, origin);
+      EXPECT_EQ(IndexOf(quads[i / 4][i % 4]), indices[i]);
+      EXPECT_EQ(ValueOf(quads[i / 4][i % 4], origin), value);
+    }
+    const EntryLists lists = {offsets.data(), quads.data(), origin};
+    for (const size_t stride : {8U, 16U, 24U, 40U, 48U}) {
+      const std::vector<float> matrix = FloatNormals((kLastIndex + 1) * stride, random);
+      std::vector<double> columns(kLists * stride, 0.25);
+      std::vector<float> rows(kLists * stride, 0.25F);
+      GetParam()->column_sums(matrix.data(), stride, lists, kLists, columns.data());
+      GetParam()->row_sums(matrix.data(), stride, lists, kLists, rows.data());
+      for (size_t j = 0; j < kLists; ++j) {
+        for (size_t k = 0; k < stride; ++k) {
+          double expected = 0;
+          double magnitude = 0;
+          for (size_t half = 2 * j; half < 2 * j + 2; ++half) {
+            for (auto i = 4 * static_cast<size_t>(offsets[half]); i < 4 * static_cast<size_t>(offsets[half + 1]); ++i) {
+              const uint32_t entry = quads[i / 4][i % 4];
+              const double term = static_cast<double>(ValueOf(entry, origin)) * (half % 2 == 0 ? 1 : kHighUnit) *
+                                  static_cast<double>(matrix[IndexOf(entry) * stride + k]);
+              expected += term;
+              magnitude += std::fabs(term);
+            }
+          }
+          EXPECT_NEAR(columns[j * stride + k], 0.25 + expected, 1e-14 * magnitude + 1e-15) << j << ", " << k;
+          EXPECT_NEAR(static_cast<double>(rows[j * stride + k]), expected, 1e-6 * magnitude) << j << ", " << k;
         }
-        EXPECT_NEAR(sums[j * stride + k], expected, 1e-13) << j << ", " << k;
       }
     }
   }

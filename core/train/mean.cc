@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/infer/input_rows.h"
+#include "core/pace.h"
 #include "core/plan/plan_event.h"
 #include "core/random/lattice.h"
 
@@ -40,13 +41,15 @@ absl::StatusOr<std::vector<float>> PrivateMean(const v1::Plan& plan, const Graph
   std::vector<double> sum(d, 0.0);
   std::vector<double> block(d, 0.0);
   std::vector<float> phi;
+  Pace pace(keep_going);
   for (int64_t first = 0; first < graph.sizes.node_count; first += kSummationBlock) {
-    if (!keep_going()) {
-      return absl::CancelledError("training was cancelled");
-    }
     std::fill(block.begin(), block.end(), 0.0);
     for (int64_t slot = first; slot < std::min(first + kSummationBlock, graph.sizes.node_count); ++slot) {
-      AddUnitRow(plan.transform(), graph.features.row_columns(slot), graph.features.row_values(slot), phi, block);
+      const auto values = graph.features.row_values(slot);
+      if (!pace.GoOn(static_cast<int64_t>(values.size()))) {
+        return absl::CancelledError("training was cancelled");
+      }
+      AddUnitRow(plan.transform(), graph.features.row_columns(slot), values, phi, block);
     }
     std::transform(sum.begin(), sum.end(), block.begin(), sum.begin(), std::plus<>());
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/pace.h"
+
 namespace dpar {
 namespace {
 
@@ -89,10 +91,14 @@ void ApplyNullRule(const GraphView& graph, RowList& rows) {
 PreparedRows::PreparedRows(const GraphView& graph, const InputTransform& transform, const RowList& rows,
                            bool hidden_layer, const std::function<bool()>& keep_going)
     : graph_(graph), transform_(transform), rows_(rows), scales_(static_cast<size_t>(graph.sizes.node_count)) {
+  Pace pace(keep_going);
   std::vector<float> phi;
   for (size_t slot = 0; slot < scales_.size(); ++slot) {
     const auto id = static_cast<int64_t>(slot);
     const auto values = graph.features.row_values(id);
+    if (!pace.GoOn(static_cast<int64_t>(values.size()))) {
+      return;
+    }
     phi.resize(values.size());
     TransformEntries(transform.transform(), values, phi);
     scales_[slot] = transform.Scale(graph.features.row_columns(id), phi);
@@ -105,7 +111,7 @@ PreparedRows::PreparedRows(const GraphView& graph, const InputTransform& transfo
   }
   for (int64_t row = 0; row < rows.count(); ++row) {
     const bool several = rows.offsets[static_cast<size_t>(row) + 1] - rows.offsets[static_cast<size_t>(row)] > 1;
-    if (several && !keep_going()) {
+    if (!pace.GoOn(1) || (several && !keep_going())) {
       return;
     }
     const std::vector<double> products = InnerProducts(row);
@@ -132,6 +138,15 @@ PreparedRows::Bound PreparedRows::BoundOf(int64_t row, std::span<const double> p
   }
   bound.norm = std::sqrt(std::fmax(square, 0) + kSquareGuard * bound.magnitude * bound.magnitude);
   return bound;
+}
+
+int64_t PreparedRows::entries(int64_t row) const {
+  int64_t entries = 0;
+  for (auto at = static_cast<size_t>(rows_.offsets[static_cast<size_t>(row)]);
+       at < static_cast<size_t>(rows_.offsets[static_cast<size_t>(row) + 1]); ++at) {
+    entries += static_cast<int64_t>(graph_.features.row_columns(rows_.slots[at]).size());
+  }
+  return entries;
 }
 
 std::span<const double> PreparedRows::products(int64_t row) const {

@@ -45,8 +45,8 @@ inline constexpr double kSquareGuard = 0x1p-28;
 // it. Memory O(N + rows), and K (K + 1) / 2 inner products for each row of K > 1 slots where a hidden layer needs them.
 class PreparedRows {
  public:
-  // Asks `keep_going` for every row of several slots. Once the answer was no the object is unfit for use: whoever
-  // passed it must ask again, and stop.
+  // Asks `keep_going` for every row of several slots, and otherwise at the pace of core/pace.h. Once the answer was no
+  // the object is unfit for use: whoever passed it must ask again, and stop.
   PreparedRows(const GraphView& graph, const InputTransform& transform, const RowList& rows, bool hidden_layer,
                const std::function<bool()>& keep_going);
 
@@ -54,6 +54,9 @@ class PreparedRows {
   [[nodiscard]] const InputTransform& transform() const { return transform_; }
   [[nodiscard]] const RowList& rows() const { return rows_; }
   [[nodiscard]] const InputScale& scale(int32_t slot) const { return scales_[static_cast<size_t>(slot)]; }
+
+  // Feature entries of the slots that a row lists.
+  [[nodiscard]] int64_t entries(int64_t row) const;
 
   // Of the weighted sum of a row's inputs: an upper bound of its norm in exact arithmetic, and of the sum of the
   // absolute values of what it consists of. Without a hidden layer only.

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <functional>
 #include <vector>
 
+#include "core/pace.h"
 #include "core/plan/plan_event.h"
 #include "core/train/engine.h"
 
@@ -51,16 +52,13 @@ struct RowChunk {
 class TorchEngine final : public GradientEngine {
  public:
   TorchEngine(const PreparedRows& rows, const WeightShape& shape, const std::string& device,
-              std::function<bool()> keep_going)
-      : rows_(rows), shape_(shape), device_(device), keep_going_(std::move(keep_going)) {
+              const std::function<bool()>& keep_going)
+      : rows_(rows), shape_(shape), device_(device), keep_going_(keep_going) {
     // Sums that come out the same every time: a batch without a node's rows must give the same bits with and without
     // that node.
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
     const SparseRowsView& features = rows.graph().features;
-    std::vector<float> phi(features.values.size());
-    TransformEntries(rows.transform().transform(), features.values, phi);
-    columns_ = ToTensor<int32_t>(features.columns, at::kInt, device_).to(at::kLong);
-    phi_ = ToTensor<float>(phi, at::kFloat, device_);
+    CopyFeatures(features);
     offsets_ = ToTensor<int64_t>(features.offsets, at::kLong, device_);
     if (!rows.transform().center().empty()) {
       center_ = ToTensor<float>(rows.transform().center(), at::kFloat, device_);
@@ -96,6 +94,28 @@ class TorchEngine final : public GradientEngine {
   }
 
  private:
+  // Some at a time, so that it can be stopped.
+  void CopyFeatures(const SparseRowsView& features) {
+    const auto count = static_cast<int64_t>(features.values.size());
+    columns_ = at::empty({count}, at::TensorOptions().dtype(at::kLong).device(device_));
+    phi_ = at::empty({count}, at::TensorOptions().dtype(at::kFloat).device(device_));
+    const std::function<bool()> ask = std::ref(keep_going_);
+    Pace pace(ask);
+    std::vector<float> phi;
+    for (int64_t first = 0; first < count; first += kEntriesPerQuestion) {
+      const int64_t some = std::min(kEntriesPerQuestion, count - first);
+      if (!pace.GoOn(some)) {
+        return;
+      }
+      const auto from = static_cast<size_t>(first);
+      phi.resize(static_cast<size_t>(some));
+      TransformEntries(rows_.transform().transform(), features.values.subspan(from, phi.size()), phi);
+      phi_.narrow(0, first, some).copy_(ToTensor<float>(phi, at::kFloat, device_));
+      columns_.narrow(0, first, some)
+          .copy_(ToTensor<int32_t>(features.columns.subspan(from, phi.size()), at::kInt, device_));
+    }
+  }
+
   // Live rows from position `next` on, until they are many; moves `next` behind them.
   [[nodiscard]] RowChunk TakeChunk(std::span<const int64_t> batch, size_t& next) const {
     RowChunk chunk;
@@ -257,7 +277,7 @@ class TorchEngine final : public GradientEngine {
   const PreparedRows& rows_;
   const WeightShape shape_;
   const at::Device device_;
-  const std::function<bool()> keep_going_;
+  KeepGoing keep_going_;
   at::Tensor columns_;
   at::Tensor phi_;
   at::Tensor offsets_;

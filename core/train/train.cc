@@ -2,8 +2,8 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include <atomic>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -12,6 +12,7 @@
 #include "core/graph/keep_slots.h"
 #include "core/graph/split.h"
 #include "core/infer/input_rows.h"
+#include "core/pace.h"
 #include "core/plan/method.h"
 #include "core/plan/plan_event.h"
 #include "core/random/subsets.h"
@@ -93,10 +94,9 @@ class Run {
     const WeightShape shape{graph.sizes.feature_count + 1, plan_.hidden_size(), graph.sizes.class_count};
     const std::unique_ptr<GradientEngine> engine = MakeEngine(prepared, shape, plan_.sampling_rate() == 1,
                                                               options_.device, options_.threads, callbacks_.keep_going);
-    return Descend(plan_, shape, rows.count(), *engine, options_.threads, random_, [&](int64_t steps_done) {
-      callbacks_.on_progress(TrainingStage::kTraining, steps_done, plan_.steps());
-      return callbacks_.keep_going();
-    });
+    return Descend(
+        plan_, shape, rows.count(), *engine, options_.threads, random_, callbacks_.keep_going,
+        [&](int64_t steps_done) { callbacks_.on_progress(TrainingStage::kTraining, steps_done, plan_.steps()); });
   }
 
   const v1::Plan& plan_;
@@ -107,12 +107,13 @@ class Run {
 
 // The run on a secret sample of the nodes, if the plan has one. An un-kept slot is null in the graph that the run sees,
 // so no later stage can tell the two apart.
-absl::StatusOr<Model> TrainOnSample(const v1::Plan& plan, const GraphView& graph, RandomSource& random, Run& run) {
+absl::StatusOr<Model> TrainOnSample(const v1::Plan& plan, const GraphView& graph, RandomSource& random,
+                                    const TrainingCallbacks& callbacks, Run& run) {
   if (plan.node_sampling_rate() == 1) {
     return run.Train(graph);
   }
   const std::vector<int64_t> kept = PoissonSubset(random, graph.sizes.node_count, plan.node_sampling_rate());
-  const Graph sample = KeepSlots(graph, kept);
+  DPAR_ASSIGN_OR_RETURN(const Graph sample, KeepSlots(graph, kept, callbacks.keep_going));
   return run.Train(sample);
 }
 
@@ -124,12 +125,12 @@ absl::StatusOr<TrainedModel> TrainAndEvaluate(const v1::Plan& plan, const GraphV
                         SplitSlots(graph.sizes.node_count, plan.evaluation().held_out_share(), random));
   TrainedModel trained;
   {
-    const Graph training = InducedSubgraph(graph, split.train);
-    DPAR_ASSIGN_OR_RETURN(trained.model, TrainOnSample(plan, training, random, run));
+    DPAR_ASSIGN_OR_RETURN(const Graph training, InducedSubgraph(graph, split.train, callbacks.keep_going));
+    DPAR_ASSIGN_OR_RETURN(trained.model, TrainOnSample(plan, training, random, callbacks, run));
   }
   callbacks.on_progress(TrainingStage::kEvaluating, 0, 0);
-  const Graph held_out = InducedSubgraph(graph, split.test);
-  DPAR_ASSIGN_OR_RETURN(trained.evaluation, Evaluate(plan, trained.model, held_out, random));
+  DPAR_ASSIGN_OR_RETURN(const Graph held_out, InducedSubgraph(graph, split.test, callbacks.keep_going));
+  DPAR_ASSIGN_OR_RETURN(trained.evaluation, Evaluate(plan, trained.model, held_out, random, callbacks.keep_going));
   return trained;
 }
 
@@ -138,22 +139,15 @@ absl::StatusOr<TrainedModel> TrainAndEvaluate(const v1::Plan& plan, const GraphV
 absl::StatusOr<TrainedModel> Train(const v1::Plan& plan, const GraphView& graph, const TrainOptions& options,
                                    RandomSource& random, const TrainingCallbacks& callbacks) {
   DPAR_RETURN_IF_ERROR(ValidatePlan(plan, graph));
-  // A no is final, whatever the next answer would be: stages stop half-way and leave what must not be used.
-  std::atomic<bool> stopped = false;
-  const TrainingCallbacks final_callbacks = {[&] {
-                                               if (!stopped && !callbacks.keep_going()) {
-                                                 stopped = true;
-                                               }
-                                               return !stopped;
-                                             },
-                                             callbacks.on_progress};
+  KeepGoing keep_going(callbacks.keep_going);
+  const TrainingCallbacks final_callbacks = {std::ref(keep_going), callbacks.on_progress};
   try {
     Run run(plan, options, random, final_callbacks);
     if (plan.has_evaluation()) {
       return TrainAndEvaluate(plan, graph, random, final_callbacks, run);
     }
     TrainedModel trained;
-    DPAR_ASSIGN_OR_RETURN(trained.model, TrainOnSample(plan, graph, random, run));
+    DPAR_ASSIGN_OR_RETURN(trained.model, TrainOnSample(plan, graph, random, final_callbacks, run));
     return trained;
   } catch (const std::exception&) {
     // LibTorch's messages may quote sizes of the data.

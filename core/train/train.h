@@ -29,7 +29,7 @@ enum class TrainingStage {
 
 // What training tells, all of it public, and asks.
 struct TrainingCallbacks {
-  // Whether to go on. Asked every few milliseconds of work, from several threads at once; false cancels.
+  // Whether to go on. Asked every few milliseconds of work (core/pace.h), from several threads at once; false cancels.
   std::function<bool()> keep_going;
   // The stage begins (completed 0), or has completed so many of its units; total is 0 for stages without counters.
   std::function<void(TrainingStage stage, int64_t completed, int64_t total)> on_progress;

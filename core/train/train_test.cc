@@ -6,12 +6,16 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/graph/generate.h"
+#include "core/graph/testing/questions.h"
 #include "core/infer/predict.h"
+#include "core/pace.h"
 #include "core/plan/method.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_event.h"
@@ -352,23 +356,75 @@ TEST(Train, TellsStagesAndStepsAndNothingElse) {
                                      Told(TrainingStage::kTraining, 3, 3), Told(TrainingStage::kEvaluating, 0, 0)));
 }
 
+// Every stage that a plan can have: node sampling, DP-APPR, mean, steps, evaluation, and the copies between them.
 TEST(Train, IsCancelledWheneverItAsks) {
   const Graph graph = SmallGraph(300);
-  v1::TrainingSpec spec = Spec(4, v1::DPAR_EM1);
+  for (const auto& [method, hidden] : {std::pair(v1::FEATURES, 0), std::pair(v1::DPAR_EM1, 4)}) {
+    v1::TrainingSpec spec = Spec(4, method);
+    spec.mutable_options()->set_center(true);
+    spec.mutable_options()->set_steps(2);
+    spec.mutable_options()->set_hidden_size(hidden);
+    spec.mutable_options()->set_node_sampling_rate(0.7);
+    spec.mutable_evaluation()->set_held_out_share(0.2);
+    spec.mutable_evaluation()->set_budget_share(0.1);
+    const v1::Plan plan = MustPlan(spec, graph);
+    const int64_t questions = testing::CancelAtEveryQuestion([&](const std::function<bool()>& keep_going) {
+      FixedRandom random(20);
+      TrainingCallbacks callbacks = Silent();
+      callbacks.keep_going = keep_going;
+      return Train(plan, graph, {}, random, callbacks).status();
+    });
+    // Three copies, the mean, the rows, at least three in each of two steps, and the evaluation; a row of DP-APPR each.
+    EXPECT_GE(questions, 3 + 1 + 1 + 2 * 3 + 1 + (method == v1::DPAR_EM1 ? 70 : 0));
+  }
+}
+
+// How many questions more a larger graph takes, against how many entries more it has.
+TEST(Train, AsksMoreOftenTheMoreThereIsToDo) {
+  const auto questions_of = [](int64_t nodes) {
+    const Graph graph = SmallGraph(nodes);
+    v1::TrainingSpec spec = Spec(4);
+    spec.mutable_options()->set_center(true);
+    spec.mutable_options()->set_steps(1);
+    spec.mutable_options()->set_node_sampling_rate(0.9);
+    spec.mutable_evaluation()->set_held_out_share(0.5);
+    spec.mutable_evaluation()->set_budget_share(0.1);
+    std::map<std::string, int64_t> by_stage;
+    std::string stage = "before";
+    std::mutex mutex;
+    TrainingCallbacks callbacks;
+    callbacks.keep_going = [&] {
+      const std::lock_guard<std::mutex> lock(mutex);
+      return ++by_stage[stage] > 0;
+    };
+    callbacks.on_progress = [&](TrainingStage begun, int64_t completed, int64_t /*total*/) {
+      stage = begun == TrainingStage::kEvaluating ? "evaluating" : (completed == 0 ? "training" : "after");
+    };
+    FixedRandom random(23);
+    EXPECT_TRUE(Train(MustPlan(spec, graph), graph, {}, random, callbacks).ok());
+    return by_stage;
+  };
+  std::map<std::string, int64_t> few = questions_of(20'000);
+  std::map<std::string, int64_t> many = questions_of(120'000);
+  // Each stage goes over at least 10 entries of half of the nodes.
+  constexpr int64_t kMore = 100'000 / 2 * 10 / (kEntriesPerQuestion + 100);
+  for (const char* stage : {"before", "training", "evaluating"}) {
+    EXPECT_GE(many[stage] - few[stage], kMore) << stage;
+  }
+  EXPECT_GE(many["before"], 4 * few["before"]);
+}
+
+TEST(PrivateMean, IsCancelledWheneverItAsksWhichIsOftenEnough) {
+  v1::TrainingSpec spec = Spec(8);
   spec.mutable_options()->set_center(true);
-  spec.mutable_options()->set_steps(2);
-  const v1::Plan plan = MustPlan(spec, graph);
-  int64_t questions = 0;
-  TrainingCallbacks callbacks = Silent();
-  callbacks.keep_going = [&] { return ++questions > 0; };
-  FixedRandom random(20);
-  ASSERT_TRUE(Train(plan, graph, {}, random, callbacks).ok());
-  ASSERT_GT(questions, 70) << "every row, every block and every step asks";
-  for (int64_t stop_at = 1; stop_at <= questions; ++stop_at) {
-    int64_t asked = 0;
-    callbacks.keep_going = [&] { return ++asked < stop_at; };
-    FixedRandom same(20);
-    EXPECT_TRUE(absl::IsCancelled(Train(plan, graph, {}, same, callbacks).status())) << stop_at;
+  for (const int64_t nodes : {1'000, 40'000}) {
+    const Graph graph = SmallGraph(nodes);
+    const v1::Plan plan = MustPlan(spec, graph);
+    FixedRandom random(24);
+    const int64_t questions = testing::CancelAtEveryQuestion(
+        [&](const std::function<bool()>& keep_going) { return PrivateMean(plan, graph, random, keep_going).status(); });
+    EXPECT_GE(questions, 1);
+    EXPECT_GE(questions, static_cast<int64_t>(graph.features.values.size()) / (kEntriesPerQuestion + 100));
   }
 }
 

@@ -66,7 +66,7 @@ std::vector<int64_t> AllRows(int64_t count) {
 Graph WithNull(const Graph& graph, int64_t v) {
   std::vector<int64_t> kept = AllRows(graph.sizes.node_count);
   kept.erase(kept.begin() + v);
-  return KeepSlots(graph, kept);
+  return KeepSlots(graph, kept, [] { return true; }).value();
 }
 
 }  // namespace dpar::testing
