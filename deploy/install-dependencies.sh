@@ -11,12 +11,12 @@ build_packages=(
   libtorch-dev libopenblas0-pthread libeigen3-dev
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libabsl-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
-  libsqlite3-dev libssl-dev libboost-math-dev libfftw3-dev libxxhash-dev libzip-dev zlib1g-dev
+  libsqlite3-dev libpq-dev libssl-dev libboost-math-dev libfftw3-dev libxxhash-dev libzip-dev zlib1g-dev
   # CMake looks for them also when only the programs are built.
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-# python3-torch loads our TorchScript files as a user would.
-check_packages=(clang-format clang-tidy python3-torch)
+# A private PostgreSQL for the tests. python3-torch loads our TorchScript files as a user would.
+check_packages=(clang-format clang-tidy postgresql python3-torch)
 
 fail() {
   echo "install-dependencies: $*" >&2

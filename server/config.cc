@@ -1,5 +1,7 @@
 #include "server/config.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -69,6 +71,13 @@ absl::Status ValidateDataDir(const std::string& text) {
   return text.empty() ? InvalidField("data-dir", "data-dir must not be empty") : absl::OkStatus();
 }
 
+absl::Status ValidateStore(const std::string& text) {
+  const bool postgres = absl::StartsWith(text, "postgresql://") || absl::StartsWith(text, "postgres://");
+  return postgres || text.empty()
+             ? absl::OkStatus()
+             : InvalidField("store", "store must be a URI that begins with postgresql://, or unset");
+}
+
 absl::Status ValidateDevice(const std::string& text) {
   absl::string_view index = text;
   int number = 0;
@@ -76,6 +85,12 @@ absl::Status ValidateDevice(const std::string& text) {
                      (absl::ConsumePrefix(&index, "cuda:") && absl::SimpleAtoi(index, &number) && number >= 0);
   return valid ? absl::OkStatus()
                : InvalidField("device", absl::StrCat("device must be auto, cpu, cuda or cuda:i, got '", text, "'"));
+}
+
+// 80% of the machine's memory.
+int64_t DefaultJobBytes() {
+  const auto bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return std::max<int64_t>(1, static_cast<int64_t>(0.8 * bytes));
 }
 
 Setting CapSetting(double& target) {
@@ -127,6 +142,11 @@ std::vector<Setting> LimitSettings(Limits& limits) {
       CountSetting("max-datasets", "datasets of a tenant", limits.max_datasets, 1, kMostCount),
       CountSetting("max-open-uploads", "open uploads of a tenant", limits.max_open_uploads, 1, kMostCount),
       CountSetting("max-queued-jobs", "jobs of a tenant that have not ended", limits.max_queued_jobs, 1, kMostCount),
+      CountSetting("max-running-jobs", "jobs of a tenant that run at once, on all servers of a fleet together",
+                   limits.max_running_jobs, 1, kMostCount),
+      CountSetting("max-job-bytes",
+                   "memory for the jobs of this server together; a job that is expected to need more is refused",
+                   limits.max_job_bytes, 1, kMost),
       CountSetting("max-streams", "streams of a tenant at once", limits.max_streams, 1, kMostCount),
       CountSetting("max-attempts", "starts of a job before an infrastructure failure ends it", limits.max_attempts, 1,
                    100),
@@ -136,6 +156,17 @@ std::vector<Setting> LimitSettings(Limits& limits) {
 std::vector<Setting> Settings(Config& config) {
   std::vector<Setting> settings = {
       TextSetting("data-dir", "DIR", "where everything is kept", config.data_dir, ValidateDataDir),
+      TextSetting("store", "URI",
+                  "postgresql://... for servers that share one store and one data directory; unset, an SQLite file in "
+                  "the data directory",
+                  config.store, ValidateStore),
+      TextSetting("address-file", "FILE",
+                  "where the address that the server listens on is written; unset, `address` in the data directory",
+                  config.address_file, [](const std::string&) { return absl::OkStatus(); }),
+      CountSetting("worker-slots", "jobs that run at once on this server; 0 is half of its cores", config.worker_slots,
+                   0, 1024),
+      CountSetting("lease-seconds", "how long a job is left to a server that is not heard of, before another takes it",
+                   config.lease_seconds, 1, 3600),
       TextSetting("listen", "HOST:PORT", "where calls are accepted; port 0 picks one", config.listen,
                   [](const std::string& text) { return ParseListenAddress(text).status(); }),
       TextSetting("log-level", "LEVEL", std::string(kLogLevels), config.log_level,
@@ -183,6 +214,7 @@ absl::StatusOr<std::map<std::string, std::string>> ReadFile(const std::string& p
 struct Flags {
   std::optional<std::string> print;
   Config::Command command = Config::Command::kServe;
+  Config::Parts parts = Config::Parts::kAll;
   std::map<std::string, std::string> values;
 };
 
@@ -195,10 +227,14 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
   app.fallthrough();
   app.require_subcommand(0, 1);
   app.add_subcommand("serve", "accept calls and run jobs (the default); makes what `init` makes when it is not there");
+  bool no_worker = false;
+  bool worker_only = false;
+  app.add_flag("--no-worker", no_worker, "accept calls, and leave jobs to other servers of the store");
+  app.add_flag("--worker-only", worker_only, "run jobs, and accept no calls");
   CLI::App* init =
       app.add_subcommand("init", "make certificates, signing key and the first operator token, say where, and stop");
   CLI::App* check = app.add_subcommand(
-      "check", "verify every sealed dataset, say of each what was found, and stop; also while a server runs");
+      "check", "verify every sealed dataset and every ledger, say what was found, and stop; also while a server runs");
   std::map<std::string, std::vector<std::string>> given;
   const auto add = [&](const std::string& name, const std::string& type, const std::string& help) {
     CLI::Option* option = app.add_option(absl::StrCat("--", name), given[name], help)->allow_extra_args(false);
@@ -230,6 +266,10 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
   } else if (check->parsed()) {
     flags.command = Config::Command::kCheck;
   }
+  if (no_worker && worker_only) {
+    return InvalidField("command line", "--no-worker and --worker-only leave nothing to do; give one of them");
+  }
+  flags.parts = no_worker ? Config::Parts::kNoWorker : worker_only ? Config::Parts::kWorkerOnly : Config::Parts::kAll;
   for (const auto& [name, texts] : given) {
     if (!texts.empty()) {
       flags.values[name] = absl::StrJoin(texts, ",");
@@ -281,10 +321,12 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
 
 absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& arguments, const Environment& environment) {
   Invocation invocation;
+  invocation.config.limits.max_job_bytes = DefaultJobBytes();
   const std::vector<Setting> settings = Settings(invocation.config);
   DPAR_ASSIGN_OR_RETURN(const Flags flags, ParseFlags(arguments, settings));
   invocation.print = flags.print;
   invocation.config.command = flags.command;
+  invocation.config.parts = flags.parts;
   if (invocation.print.has_value()) {
     return invocation;
   }

@@ -15,13 +15,19 @@ namespace dpar {
 
 struct Config {
   enum class Command { kServe, kInit, kCheck };
+  enum class Parts { kAll, kNoWorker, kWorkerOnly };
 
   Command command = Command::kServe;
+  Parts parts = Parts::kAll;
   std::string data_dir = "./dpar-data";
+  std::string store;                      // postgresql://...; empty is the SQLite file of the data directory
+  std::string address_file;               // empty is `address` in the data directory
   std::string listen = "127.0.0.1:7443";  // port 0 picks one
   std::string log_level = "info";
   std::string device = "auto";
   std::vector<std::string> tls_names;
+  int64_t worker_slots = 0;  // 0 is half of the cores
+  int64_t lease_seconds = 30;
   Limits limits;
 };
 

@@ -49,6 +49,28 @@ class ConfigTest : public ::testing::Test {
   std::map<std::string, std::string> environment_;
 };
 
+TEST_F(ConfigTest, AStoreIsAPostgresqlUriOrUnset) {
+  EXPECT_EQ(Parse({}).value().config.store, "");
+  EXPECT_EQ(Parse({"--store", "postgresql://db/dpar"}).value().config.store, "postgresql://db/dpar");
+  ExpectRefused({"--store", "mysql://db/dpar"}, "store", "postgresql://");
+  ExpectRefused({"--store", "dpar.sqlite"}, "store", "postgresql://");
+}
+
+TEST_F(ConfigTest, AServerMayLeaveOutOneOfItsPartsButNotBoth) {
+  EXPECT_EQ(Parse({}).value().config.parts, Config::Parts::kAll);
+  EXPECT_EQ(Parse({"--no-worker"}).value().config.parts, Config::Parts::kNoWorker);
+  EXPECT_EQ(Parse({"--worker-only"}).value().config.parts, Config::Parts::kWorkerOnly);
+  ExpectRefused({"--no-worker", "--worker-only"}, "command line", "give one of them");
+}
+
+TEST_F(ConfigTest, JobsGetMostOfTheMemoryUnlessToldOtherwise) {
+  EXPECT_GT(Parse({}).value().config.limits.max_job_bytes, 0);
+  EXPECT_EQ(Parse({"--max-job-bytes", "12345"}).value().config.limits.max_job_bytes, 12345);
+  ExpectRefused({"--max-job-bytes", "0"}, "max-job-bytes", "1");
+  ExpectRefused({"--lease-seconds", "0"}, "lease-seconds", "1");
+  ExpectRefused({"--worker-slots", "-1"}, "worker-slots", "0");
+}
+
 TEST_F(ConfigTest, WithoutAnythingTheDefaultsHold) {
   const Config config = Parse({}).value().config;
   EXPECT_EQ(config.command, Config::Command::kServe);

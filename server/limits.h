@@ -19,12 +19,15 @@ struct Limits {
   int64_t max_datasets = 1'000;
   int64_t max_open_uploads = 16;
   int64_t max_queued_jobs = 100;
-  int64_t max_streams = 64;  // WatchJob, WriteUpload and DownloadModel calls at once
+  int64_t max_running_jobs = 16;  // on all servers of a fleet together
+  int64_t max_streams = 64;       // WatchJob, WriteUpload and DownloadModel calls at once
 
   // What a dataset may cost when its owner declares no cap; owners may only go below it.
   double default_cap_epsilon = 8;
   // How often a job is started before an infrastructure failure ends it.
   int64_t max_attempts = 3;
+  // Memory for the jobs of one server together, and so for each. The default is 80% of the machine's.
+  int64_t max_job_bytes = 0;
 };
 
 // Days after which an upload that was not finished is refused, so that it no longer counts as open.

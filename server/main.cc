@@ -1,13 +1,14 @@
 // dpard, the server. What is wired here, from the bottom up:
 //
 //   Config            flags, environment, file                          server/config.h
-//   DirectoryLock     one dpard a data directory                        server/directory_lock.h
-//   Database          SQLite below the data directory                   server/store/database.h
+//   DirectoryLock     one dpard a data directory, where its store is    server/directory_lock.h
+//   Database          SQLite below the data directory, or PostgreSQL    server/store/database.h
 //   Initialise        certificates, signing key, first operator token   server/auth/initialise.h
-//   CheckDatasets     instead of all that follows, for `dpard check`    server/store/check_datasets.h
+//   CheckDatasets, CheckLedgers                                         server/store/check_datasets.h
+//                     instead of all that follows, for `dpard check`    server/worker/check_ledgers.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
-//   Worker            one thread that runs queued jobs                  server/worker/worker.h
+//   Worker            threads that run queued jobs                      server/worker/worker.h
 //   Authenticator, Gate, StreamLimiter                                  server/auth, server/services
 //   DatasetService, TrainingService, BudgetService, OperatorService, ServerService, and gRPC's health and reflection
 //                                                                       server/services
@@ -20,8 +21,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <climits>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -30,11 +33,14 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/certificate/signing_key.h"
+#include "core/parallel.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/train/device.h"
@@ -57,6 +63,7 @@
 #include "server/store/database.h"
 #include "server/store/message_text.h"
 #include "server/uploads/uploads.h"
+#include "server/worker/check_ledgers.h"
 #include "server/worker/progress.h"
 #include "server/worker/worker.h"
 #include "spdlog/spdlog.h"
@@ -68,6 +75,19 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr std::chrono::seconds kShutdownGrace{3};
 constexpr unsigned kAddressMode = 0644;
+
+// Two servers that start at once on one data directory.
+constexpr absl::Duration kInitialisePatience = absl::Minutes(1);
+
+std::string AddressFile(const Config& config, const DataDirectory& directory) {
+  return config.address_file.empty() ? directory.Address() : config.address_file;
+}
+
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  gethostname(name, HOST_NAME_MAX);
+  return name;
+}
 
 // Hands a signal to the main thread, whose id is the process's, where it waits for sigwait.
 void SendToMainThread(int signal) { syscall(SYS_tgkill, getpid(), getpid(), signal); }
@@ -130,7 +150,9 @@ v1::ServerInfo DescribeServer(const Limits& limits) {
   for (const std::string& device : AvailableDevices()) {
     info.add_devices(device);
   }
-  info.add_methods("features");
+  for (const char* method : {"features", "dpar-em0", "dpar-em1", "dpar-gm"}) {
+    info.add_methods(method);
+  }
   return info;
 }
 
@@ -138,7 +160,11 @@ v1::ServerInfo DescribeServer(const Limits& limits) {
 class Listener {
  public:
   Listener(const Rooms& rooms, v1::ServerInfo info, v1::SigningKey key)
-      : datasets_(rooms), training_(rooms), budgets_(rooms), operators_(rooms), server_info_(rooms, info, key) {}
+      : datasets_(rooms),
+        training_(rooms),
+        budgets_(rooms),
+        operators_(rooms),
+        server_info_(rooms, std::move(info), std::move(key)) {}
 
   // Starts accepting calls; returns host:port.
   absl::StatusOr<std::string> Start(const Config& config, const std::shared_ptr<grpc::ServerCredentials>& credentials) {
@@ -179,49 +205,108 @@ class Listener {
   std::unique_ptr<grpc::Server> server_;
 };
 
+// Jobs at once, and what each gets of the cores.
+WorkerOptions WorkerOptionsOf(const Config& config) {
+  const int cores = HardwareThreads();
+  WorkerOptions options;
+  options.max_attempts = static_cast<int>(config.limits.max_attempts);
+  options.device = config.device;
+  options.owner = absl::StrCat(HostName(), " ", getpid());
+  options.slots = config.worker_slots > 0 ? static_cast<int>(config.worker_slots) : std::max(1, cores / 2);
+  options.threads = std::max(1, cores / options.slots);
+  options.max_running_jobs = config.limits.max_running_jobs;
+  options.total_bytes = config.limits.max_job_bytes;
+  options.lease = absl::Seconds(config.lease_seconds);
+  return options;
+}
+
+void AwaitStop(const sigset_t& signals) {
+  int signal = 0;
+  sigwait(&signals, &signal);
+  spdlog::info("stopping on {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
+}
+
+// Accepts calls until a signal comes.
+absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& key, std::atomic<bool>& stopping,
+                    const sigset_t& signals) {
+  const DataDirectory& directory = rooms.directory;
+  DPAR_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials, Credentials(directory));
+  Listener listener(rooms, DescribeServer(config.limits), DescribeKey(key, directory));
+  DPAR_ASSIGN_OR_RETURN(const std::string address, listener.Start(config, credentials));
+  const std::string address_file = AddressFile(config, directory);
+  const absl::Status announced = WriteFileDurably(address_file, address, kAddressMode);
+  if (announced.ok()) {
+    spdlog::info("dpard {} serves {} from {}", DPAR_VERSION, address, directory.root());
+    AwaitStop(signals);
+  }
+  listener.Drain();
+  stopping = true;
+  rooms.progress.Shutdown();
+  listener.Stop();
+  DPAR_RETURN_IF_ERROR(announced);
+  return RemoveTree(address_file);
+}
+
 absl::Status Serve(const Config& config, const DataDirectory& directory, Database& database, const sigset_t& signals) {
   DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
-  DPAR_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials, Credentials(directory));
   Uploads uploads(database, directory, config.limits);
   DPAR_RETURN_IF_ERROR(uploads.Sweep());
   ProgressBoard progress;
-  Worker worker(database, directory, key, progress, {static_cast<int>(config.limits.max_attempts), config.device});
+  const WorkerOptions worker_options = WorkerOptionsOf(config);
+  Worker worker(database, directory, key, progress, worker_options);
+  const bool works = config.parts != Config::Parts::kNoWorker;
+  database.Listen([&](const std::string& job) {
+    progress.Touch(job);
+    if (works) {
+      worker.Notify(job);
+    }
+  });
+  const absl::Cleanup stop_listening = [&database] { database.Listen(nullptr); };
+  if (works) {
+    DPAR_RETURN_IF_ERROR(worker.Start());
+  }
+  if (config.parts == Config::Parts::kWorkerOnly) {
+    spdlog::info("dpard {} runs jobs from {}", DPAR_VERSION, directory.root());
+    AwaitStop(signals);
+    worker.Stop();
+    return absl::OkStatus();
+  }
   const Authenticator authenticator(database);
   const Gate gate(authenticator);
   StreamLimiter streams(config.limits.max_streams);
   std::atomic<bool> stopping = false;
-  const Rooms rooms{
-      database, directory, config.limits, gate, uploads, progress, streams, [&worker] { worker.Notify(); }, stopping};
-  Listener listener(rooms, DescribeServer(config.limits), DescribeKey(key, directory));
-
-  DPAR_RETURN_IF_ERROR(worker.Start());
-  DPAR_ASSIGN_OR_RETURN(const std::string address, listener.Start(config, credentials));
-  const absl::Status announced = WriteFileDurably(directory.Address(), address, kAddressMode);
-  if (announced.ok()) {
-    spdlog::info("dpard {} serves {} from {}", DPAR_VERSION, address, directory.root());
-    int signal = 0;
-    sigwait(&signals, &signal);
-    spdlog::info("stopping on {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
-  }
-  listener.Drain();
-  stopping = true;
-  progress.Shutdown();
-  listener.Stop();
+  const Rooms rooms{database, directory, config.limits,          gate,    uploads,
+                    progress, streams,   worker_options.threads, stopping};
+  absl::Status status = Listen(config, rooms, key, stopping, signals);
   worker.Stop();
-  DPAR_RETURN_IF_ERROR(announced);
-  return RemoveTree(directory.Address());
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<Database>> OpenStore(const Config& config, const DataDirectory& directory) {
+  return config.store.empty() ? OpenSqlite(directory.Database()) : OpenPostgres(config.store);
 }
 
 absl::Status Run(const Config& config, const sigset_t& signals) {
   const DataDirectory directory(config.data_dir);
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory.Lock()));
-  DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, DirectoryLock::Acquire(directory.Lock()));
-  // What a crash left behind points nowhere.
-  DPAR_RETURN_IF_ERROR(RemoveTree(directory.Address()));
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenSqlite(directory.Database()));
+  // Servers that share a PostgreSQL share the directory too.
+  std::optional<DirectoryLock> lock;
+  if (config.store.empty()) {
+    DPAR_ASSIGN_OR_RETURN(DirectoryLock acquired, DirectoryLock::Acquire(directory.Lock()));
+    lock.emplace(std::move(acquired));
+  }
+  if (config.parts != Config::Parts::kWorkerOnly) {
+    // What a crash left behind points nowhere.
+    DPAR_RETURN_IF_ERROR(RemoveTree(AddressFile(config, directory)));
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(config, directory));
   DPAR_RETURN_IF_ERROR(Migrate(*database));
-  SecureRandom random;
-  DPAR_ASSIGN_OR_RETURN(const MadeFiles made, Initialise(directory, *database, config.tls_names, absl::Now(), random));
+  MadeFiles made;
+  {
+    DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, database->Hold("initialise", kInitialisePatience));
+    SecureRandom random;
+    DPAR_ASSIGN_OR_RETURN(made, Initialise(directory, *database, config.tls_names, absl::Now(), random));
+  }
   if (config.command == Config::Command::kInit) {
     PrintInitialised(directory, made);
     return absl::OkStatus();
@@ -232,18 +317,20 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   return Serve(config, directory, *database, signals);
 }
 
-// Verifies every dataset, also while a dpard serves the same directory. It takes no lock, because it changes nothing
-// that the lock guards: files are only read, and the store is only read and not migrated, which SQLite allows another
-// process beside the one that writes. Returns the exit code.
-absl::StatusOr<int> RunCheck(const DataDirectory& directory) {
+// Verifies every dataset and every ledger, also while a dpard serves the same directory. It takes no lock, because it
+// changes nothing that the lock guards: files are only read, and the store is only read and not migrated, which SQLite
+// allows another process beside the one that writes. Returns the exit code.
+absl::StatusOr<int> RunCheck(const Config& config, const DataDirectory& directory) {
   std::error_code error;
-  if (!std::filesystem::exists(directory.Database(), error)) {
+  if (config.store.empty() && !std::filesystem::exists(directory.Database(), error)) {
     // Opening would make one.
     return absl::NotFoundError(absl::StrCat("there is no store at ", directory.Database(), "; is --data-dir right?"));
   }
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenSqlite(directory.Database()));
-  DPAR_ASSIGN_OR_RETURN(const int64_t faults, CheckDatasets(*database, directory, std::cout));
-  return faults == 0 ? 0 : kExitFailed;
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(config, directory));
+  DPAR_ASSIGN_OR_RETURN(const int64_t datasets, CheckDatasets(*database, directory, std::cout));
+  DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
+  DPAR_ASSIGN_OR_RETURN(const int64_t ledgers, CheckLedgers(*database, key.verifying_key(), std::cout));
+  return datasets + ledgers == 0 ? 0 : kExitFailed;
 }
 
 std::optional<std::string> FromEnvironment(const std::string& name) {
@@ -265,7 +352,7 @@ int Main(const std::vector<std::string>& arguments) {
   umask(S_IRWXG | S_IRWXO);
   if (invocation->config.command == Config::Command::kCheck) {
     // Before signals are blocked: a long check ends at once on Ctrl-C, and when nobody reads what it prints.
-    const absl::StatusOr<int> exit_code = RunCheck(DataDirectory(invocation->config.data_dir));
+    const absl::StatusOr<int> exit_code = RunCheck(invocation->config, DataDirectory(invocation->config.data_dir));
     if (!exit_code.ok()) {
       std::cerr << "dpard: " << exit_code.status().message() << "\n";
     }

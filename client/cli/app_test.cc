@@ -40,7 +40,9 @@ const std::vector<std::vector<std::string>>& AllCommands() {
                                                                                 {"token", "create"},
                                                                                 {"token", "list"},
                                                                                 {"token", "revoke"},
-                                                                                {"cap"}};
+                                                                                {"cap"},
+                                                                                {"debit"},
+                                                                                {"spend"}};
   return *commands;
 }
 
@@ -157,6 +159,8 @@ TEST_F(ConnectedAppTest, BadIdsAreRefusedBeforeTheServerIsAsked) {
       {"watch", "tenants/acme/datasets/demo"},
       {"cancel", "-"},
       {"budget", "a/b"},
+      {"budget", "--entries"},
+      {"debit", "tenants/acme/datasets/demo", "--units", "many", "--reason", "x"},
       {"download", "../../etc"},
       {"tenant", "create", "Not An Id"},
       {"token", "create"},

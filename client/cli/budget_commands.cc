@@ -1,4 +1,4 @@
-// dpar budget, dpar cap.
+// dpar budget, dpar cap, dpar debit, dpar spend.
 #include <memory>
 #include <string>
 #include <vector>
@@ -64,12 +64,15 @@ std::string StagesText(const v1::LedgerEntry& entry, int64_t cap_units, int widt
   return text;
 }
 
+// Entries whose units are a cap, not a share of one.
+bool IsCap(v1::LedgerEntry::Kind kind) { return kind == v1::LedgerEntry::OPEN || kind == v1::LedgerEntry::ADJUST; }
+
 void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries, int64_t cap_units) {
   Table table({"NO", "TIME", "KIND", "JOB", "SHARE", "EPSILON", "HASH"}, {3});
   constexpr size_t kHashShown = 8;
   for (const v1::LedgerEntry& entry : entries) {
     table.Add({absl::StrCat(entry.sequence()), FormatTime(entry.time()), KindLabel(entry.kind()), IdOf(entry.job()),
-               entry.job().empty() ? "" : FormatPercent(entry.units(), cap_units),
+               IsCap(entry.kind()) ? "" : FormatPercent(entry.units(), cap_units),
                entry.epsilon() > 0 ? FormatNumber(entry.epsilon()) : "", entry.hash().substr(0, kHashShown)});
   }
   session.out() << "\n" << table.Render(session.TableWidth());
@@ -82,6 +85,63 @@ void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries,
       session.out() << "  " << entry.sequence() << ": " << entry.reason() << " (" << entry.actor() << ")\n";
     }
   }
+}
+
+// tenants/acme/datasets/demo/budget as "demo", or as "acme/demo" where several tenants are shown.
+std::string ShortName(const v1::Budget& budget, bool with_tenant) {
+  const std::string dataset(absl::StripSuffix(budget.name(), "/budget"));
+  return with_tenant ? absl::StrCat(IdOf(TenantOf(dataset)), "/", IdOf(dataset)) : IdOf(dataset);
+}
+
+// A line for every dataset, and the fullest.
+int PrintBudgets(Session& session, const Connection::Budgets& all, bool with_tenant) {
+  if (session.json()) {
+    Json json = {{"budgets", Json::array()}};
+    for (const v1::Budget& budget : all.budgets) {
+      json["budgets"].push_back(BudgetJson(budget));
+    }
+    if (all.fullest.has_value()) {
+      json["fullest"] = all.fullest->name();
+    }
+    session.PrintJson(json);
+    return kDone;
+  }
+  if (all.budgets.empty()) {
+    session.out() << "no private datasets yet\n";
+    return kDone;
+  }
+  Table table({"DATASET", "USED", "RESERVED", "LEFT", "LARGEST", "EQUIVALENT", "CAP", "DELTA"}, {0});
+  for (const v1::Budget& budget : all.budgets) {
+    const auto share = [&](int64_t units) { return FormatPercent(units, budget.cap_units()); };
+    table.Add({ShortName(budget, with_tenant), share(budget.posted_units()), share(budget.reserved_units()),
+               share(budget.left_units()), FormatNumberDown(budget.largest_admissible_epsilon()),
+               FormatNumber(budget.equivalent_epsilon()), FormatNumber(budget.cap_epsilon()),
+               FormatNumber(budget.cap_delta())});
+  }
+  session.out() << table.Render(session.TableWidth())
+                << "CAP: the guarantee for all jobs together, an epsilon. LARGEST: what a job could be\n"
+                << "admitted with now. EQUIVALENT: all posted, as if planned in advance.\n";
+  if (all.fullest.has_value()) {
+    session.out() << "fullest: " << ShortName(*all.fullest, with_tenant) << "\n";
+  }
+  return kDone;
+}
+
+absl::StatusOr<int> RunBudgets(Session& session) {
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.Tenant());
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  DPAR_ASSIGN_OR_RETURN(const Connection::Budgets all, connection->ListBudgets(tenant));
+  return PrintBudgets(session, all, /*with_tenant=*/false);
+}
+
+absl::StatusOr<int> RunSpend(Session& session, const std::string& tenant) {
+  std::string parent;
+  if (!tenant.empty()) {
+    DPAR_ASSIGN_OR_RETURN(parent, TenantName(tenant));
+  }
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  DPAR_ASSIGN_OR_RETURN(const Connection::Budgets all, connection->ListSpend(parent));
+  return PrintBudgets(session, all, /*with_tenant=*/true);
 }
 
 absl::StatusOr<int> RunBudget(Session& session, const std::string& text, bool entries) {
@@ -141,20 +201,32 @@ absl::StatusOr<int> RunCap(Session& session, const CapArguments& arguments) {
   return kDone;
 }
 
-}  // namespace
+struct DebitArguments {
+  std::string dataset;
+  int64_t units = 0;
+  std::string reason;
+};
 
-void AddBudgetCommands(CLI::App& app, Command& chosen) {
-  const auto dataset = std::make_shared<std::string>();
-  const auto entries = std::make_shared<bool>(false);
-  CLI::App* budget = app.add_subcommand("budget", "Show what a dataset may cost, has cost and has left");
-  budget->group(kDataGroup);
-  budget->add_option("DATASET", *dataset, "Id or full name of the dataset")->required();
-  budget->add_flag("--entries", *entries, "List the ledger's entries and check their chain");
-  budget->footer(Examples("  dpar budget demo --entries"));
-  budget->callback([dataset, entries, &chosen] {
-    chosen = [dataset, entries](Session& s) { return RunBudget(s, *dataset, *entries); };
-  });
+absl::StatusOr<int> RunDebit(Session& session, const DebitArguments& arguments) {
+  DPAR_ASSIGN_OR_RETURN(const std::string name, BudgetName(session, arguments.dataset));
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  v1::AdjustLedgerRequest request;
+  request.set_name(name);
+  request.set_debit_units(arguments.units);
+  request.set_reason(arguments.reason);
+  request.set_request_id(NewRequestId(session.random()));
+  DPAR_ASSIGN_OR_RETURN(const v1::LedgerEntry entry, connection->AdjustLedger(request));
+  DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, connection->GetBudget(name));
+  if (session.json()) {
+    session.PrintJson({{"entry", LedgerEntryJson(entry)}, {"budget", BudgetJson(budget)}});
+    return kDone;
+  }
+  session.out() << "entry " << entry.sequence() << " debits " << entry.units() << " units\n";
+  PrintBudget(session, budget);
+  return kDone;
+}
 
+void AddOperatorBudgetCommands(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<CapArguments>();
   CLI::App* cap = app.add_subcommand("cap", "Set a budget's cap, with a reason that the ledger keeps");
   cap->group(kOperatorGroup);
@@ -163,6 +235,43 @@ void AddBudgetCommands(CLI::App& app, Command& chosen) {
   cap->add_option("--reason", arguments->reason, "Why, 1 to 500 characters")->required();
   cap->footer(Examples("  dpar cap tenants/acme/datasets/demo --epsilon 10 --reason 'agreed with the owner'"));
   cap->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunCap(s, *arguments); }; });
+
+  const auto debited = std::make_shared<DebitArguments>();
+  CLI::App* debit = app.add_subcommand("debit", "Debit a budget for spend that happened elsewhere, with a reason");
+  debit->group(kOperatorGroup);
+  debit->add_option("DATASET", debited->dataset, "Full name of the dataset: tenants/TENANT/datasets/ID")->required();
+  debit->add_option("--units", debited->units, "Renyi divergence at the budget's order, in billionths")->required();
+  debit->add_option("--reason", debited->reason, "Why, 1 to 500 characters")->required();
+  debit->footer(Examples("  dpar debit tenants/acme/datasets/demo --units 250000000 --reason 'pilot study'"));
+  debit->callback([debited, &chosen] { chosen = [debited](Session& s) { return RunDebit(s, *debited); }; });
+
+  const auto tenant = std::make_shared<std::string>();
+  CLI::App* spend = app.add_subcommand("spend", "Show what every dataset of every tenant has spent and has left");
+  spend->group(kOperatorGroup);
+  spend->add_option("--tenant", *tenant, "Only this tenant's");
+  spend->footer(Examples("  dpar spend\n  dpar spend --tenant acme"));
+  spend->callback([tenant, &chosen] { chosen = [tenant](Session& s) { return RunSpend(s, *tenant); }; });
+}
+
+}  // namespace
+
+void AddBudgetCommands(CLI::App& app, Command& chosen) {
+  const auto dataset = std::make_shared<std::string>();
+  const auto entries = std::make_shared<bool>(false);
+  CLI::App* budget = app.add_subcommand("budget", "Show what datasets may cost, have cost and have left");
+  budget->group(kDataGroup);
+  budget->add_option("DATASET", *dataset, "Id or full name of the dataset; all of the tenant's when left out");
+  budget->add_flag("--entries", *entries, "List the ledger's entries and check their chain");
+  budget->footer(Examples("  dpar budget\n  dpar budget demo --entries"));
+  budget->callback([dataset, entries, &chosen] {
+    if (dataset->empty() && *entries) {
+      throw CLI::ValidationError("--entries", "name the DATASET whose entries to list");
+    }
+    chosen = [dataset, entries](Session& s) {
+      return dataset->empty() ? RunBudgets(s) : RunBudget(s, *dataset, *entries);
+    };
+  });
+  AddOperatorBudgetCommands(app, chosen);
 }
 
 }  // namespace dpar

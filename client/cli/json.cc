@@ -80,7 +80,9 @@ Json BudgetJson(const v1::Budget& budget) {
           {"left_units", budget.left_units()},
           {"largest_admissible_epsilon", budget.largest_admissible_epsilon()},
           {"equivalent_epsilon", budget.equivalent_epsilon()},
-          {"live_events", budget.live_events()}};
+          {"live_events", budget.live_events()},
+          {"posted_percent", budget.posted_percent()},
+          {"reserved_percent", budget.reserved_percent()}};
 }
 
 Json LedgerEntryJson(const v1::LedgerEntry& entry) {

@@ -36,6 +36,7 @@ struct TrainArguments {
   bool non_private = false;
   bool no_watch = false;
   bool dry_run = false;
+  int32_t priority = 0;
 };
 
 // Ranges are the server's to judge; it knows the data's public sizes.
@@ -188,6 +189,7 @@ absl::StatusOr<v1::CreateJobRequest> MakeRequest(Session& session, const TrainAr
   request.set_parent(TenantOf(dataset));
   request.mutable_spec()->set_dataset(dataset);
   request.set_validate_only(arguments.dry_run);
+  request.set_priority(arguments.priority);
   request.set_request_id(NewRequestId(session.random()));
   return request;
 }
@@ -253,6 +255,8 @@ void AddTrainCommand(CLI::App& app, Command& chosen) {
   AddFlag(*command, flags, "epsilon", "FLOAT", "Privacy loss bound of this job, 0.001 to 100");
   AddFlag(*command, flags, "delta", "FLOAT", "Probability bound of this job\n(default: the delta of the cap)");
   AddFlagWithDefault(*command, flags, "method", "METHOD", kDefaultMethod, MethodNames());
+  command->add_option("--priority", arguments->priority,
+                      "-100 to 100; of your queued jobs, those of\nhigher priority start first (default: 0)");
   command->add_flag("--no-watch", arguments->no_watch, "Queue the job and return");
   command->add_flag("--dry-run", arguments->dry_run, "Show the plan and its price; spend nothing");
   AddPrivacyFlags(*command, *arguments);

@@ -40,6 +40,27 @@ absl::StatusOr<std::vector<Item>> AllPages(const Fetch& fetch, const Items& item
   return all;
 }
 
+// All pages of budgets, and the fullest, which every page names.
+template <typename Request, typename Fetch>
+absl::StatusOr<Connection::Budgets> AllBudgets(const std::string& tenant, const Fetch& fetch) {
+  Request request;
+  request.set_parent(tenant);
+  request.set_page_size(kPageSize);
+  Connection::Budgets all;
+  DPAR_ASSIGN_OR_RETURN(all.budgets, AllPages<v1::Budget>(
+                                         [&](const std::string& page_token) {
+                                           request.set_page_token(page_token);
+                                           return fetch(request);
+                                         },
+                                         [&](const auto& page) -> const auto& {
+                                           if (page.has_fullest()) {
+                                             all.fullest = page.fullest();
+                                           }
+                                           return page.budgets();
+                                         }));
+  return all;
+}
+
 }  // namespace
 
 std::unique_ptr<Connection> Connection::Open(const ConnectOptions& options) {
@@ -176,6 +197,18 @@ absl::StatusOr<v1::Budget> Connection::GetBudget(const std::string& name) {
   return Call(*budgets_, &v1::BudgetService::Stub::GetBudget, request, Repeat::kOnUnavailable, kCallTimeout);
 }
 
+absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& tenant) {
+  return AllBudgets<v1::ListBudgetsRequest>(tenant, [this](const v1::ListBudgetsRequest& request) {
+    return Call(*budgets_, &v1::BudgetService::Stub::ListBudgets, request, Repeat::kOnUnavailable, kCallTimeout);
+  });
+}
+
+absl::StatusOr<Connection::Budgets> Connection::ListSpend(const std::string& tenant) {
+  return AllBudgets<v1::ListSpendRequest>(tenant, [this](const v1::ListSpendRequest& request) {
+    return Call(*operators_, &v1::OperatorService::Stub::ListSpend, request, Repeat::kOnUnavailable, kCallTimeout);
+  });
+}
+
 absl::StatusOr<std::vector<v1::LedgerEntry>> Connection::ListLedgerEntries(const std::string& budget) {
   v1::ListLedgerEntriesRequest request;
   request.set_parent(budget);
@@ -236,6 +269,10 @@ absl::StatusOr<v1::Token> Connection::RevokeToken(const std::string& name) {
 
 absl::StatusOr<v1::Budget> Connection::SetBudgetCap(const v1::SetBudgetCapRequest& request) {
   return Call(*operators_, &v1::OperatorService::Stub::SetBudgetCap, request, Repeat::kOnUnavailable, kCallTimeout);
+}
+
+absl::StatusOr<v1::LedgerEntry> Connection::AdjustLedger(const v1::AdjustLedgerRequest& request) {
+  return Call(*operators_, &v1::OperatorService::Stub::AdjustLedger, request, Repeat::kOnUnavailable, kCallTimeout);
 }
 
 }  // namespace dpar

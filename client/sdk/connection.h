@@ -6,6 +6,7 @@
 #include <grpcpp/client_context.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,13 @@ class Connection {
   absl::StatusOr<v1::Certificate> GetCertificate(const std::string& job);
 
   absl::StatusOr<v1::Budget> GetBudget(const std::string& name);
+  // All pages, and the fullest: of a tenant, or of all when it is empty, which operators may ask.
+  struct Budgets {
+    std::vector<v1::Budget> budgets;
+    std::optional<v1::Budget> fullest;
+  };
+  absl::StatusOr<Budgets> ListBudgets(const std::string& tenant);
+  absl::StatusOr<Budgets> ListSpend(const std::string& tenant);
   absl::StatusOr<std::vector<v1::LedgerEntry>> ListLedgerEntries(const std::string& budget);
   absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const std::string& budget);
 
@@ -60,6 +68,7 @@ class Connection {
   absl::StatusOr<std::vector<v1::Token>> ListTokens(const std::string& parent);
   absl::StatusOr<v1::Token> RevokeToken(const std::string& name);
   absl::StatusOr<v1::Budget> SetBudgetCap(const v1::SetBudgetCapRequest& request);
+  absl::StatusOr<v1::LedgerEntry> AdjustLedger(const v1::AdjustLedgerRequest& request);
 
   // For streams, which upload.h, watch.h and download.h wrap: the stubs, and the token put into a context.
   [[nodiscard]] v1::DatasetService::Stub& datasets() { return *datasets_; }

@@ -207,7 +207,8 @@ Check CheckLedger(const Statement& statement) {
     return failed(std::string(cap.status().message()));
   }
   const BudgetTerms terms = {statement.cap_epsilon, statement.cap_delta, statement.order, *cap};
-  const absl::StatusOr<bool> admitted = Admits(terms, 0, 0, statement.plan.event());
+  const absl::StatusOr<EventCost> cost = CostOf(statement.plan.event(), terms);
+  const absl::StatusOr<bool> admitted = cost.ok() ? Admits(terms, 0, 0, *cost) : cost.status();
   if (!admitted.ok() || !*admitted) {
     return failed("the event alone exceeds the budget's cap");
   }
@@ -230,6 +231,14 @@ absl::StatusOr<std::string> SignStatement(const Statement& statement, const Sign
   DPAR_RETURN_IF_ERROR(StatementFromJson(envelope.payload).status());
   DPAR_ASSIGN_OR_RETURN(envelope.signature, key.Sign(PreAuthenticationEncoding(kPayloadType, envelope.payload)));
   return EnvelopeToJson(envelope);
+}
+
+absl::StatusOr<Statement> OpenSigned(absl::string_view envelope, const std::vector<VerifyingKey>& trusted) {
+  DPAR_ASSIGN_OR_RETURN(const Envelope opened, EnvelopeFromJson(envelope));
+  if (const Check signature = CheckSignature(opened, trusted); !signature.passed) {
+    return absl::PermissionDeniedError(signature.detail);
+  }
+  return StatementFromJson(opened.payload);
 }
 
 bool Verification::passed() const {

@@ -22,6 +22,10 @@ std::string PreAuthenticationEncoding(absl::string_view payload_type, absl::stri
 // StatementFromJson would not take back.
 absl::StatusOr<std::string> SignStatement(const Statement& statement, const SigningKey& key);
 
+// The statement of an envelope that one of the keys signed. Nothing is recomputed. PERMISSION_DENIED when the signature
+// does not hold.
+absl::StatusOr<Statement> OpenSigned(absl::string_view envelope, const std::vector<VerifyingKey>& trusted);
+
 // One line of a verification: what was checked and how it came out.
 struct Check {
   std::string name;  // "signature", "model.npz digest", "epsilon", ...

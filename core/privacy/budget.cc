@@ -149,6 +149,17 @@ absl::StatusOr<int64_t> EventUnits(const v1::PrivacyEvent& event, int64_t order)
   return std::max<int64_t>(static_cast<int64_t>(units), 1);
 }
 
+absl::StatusOr<double> EpsilonOfUnits(const BudgetTerms& terms, int64_t units) {
+  DPAR_RETURN_IF_ERROR(ValidateUse(terms, units, 0));
+  if (units == 0) {
+    return 0;
+  }
+  const double nats = static_cast<double>(units) / kUnits;
+  const double log_term = std::log(terms.cap_delta) / static_cast<double>(terms.order - 1);
+  const double magnitude = nats + FallingPart(terms.order) - log_term;
+  return std::max(0.0, nats - FallingPart(terms.order) - log_term + kRoundings * kHalfUlp * magnitude);
+}
+
 absl::StatusOr<double> LargestAdmissibleEpsilon(const BudgetTerms& terms, int64_t used_units, int64_t live_events) {
   DPAR_RETURN_IF_ERROR(ValidateUse(terms, used_units, live_events));
   const double by_itself = IsUntouched(used_units, live_events) ? terms.cap_epsilon : 0;
@@ -163,18 +174,23 @@ absl::StatusOr<double> LargestAdmissibleEpsilon(const BudgetTerms& terms, int64_
   return std::max(by_itself, by_units * kRoundDown);
 }
 
-absl::StatusOr<bool> Admits(const BudgetTerms& terms, int64_t used_units, int64_t live_events,
-                            const v1::PrivacyEvent& event) {
+absl::StatusOr<EventCost> CostOf(const v1::PrivacyEvent& event, const BudgetTerms& terms) {
+  DPAR_RETURN_IF_ERROR(ValidateUse(terms, 0, 0));
+  EventCost cost;
+  DPAR_ASSIGN_OR_RETURN(cost.units, EventUnits(event, terms.order));
+  if (cost.units > terms.cap_units) {
+    DPAR_ASSIGN_OR_RETURN(cost.epsilon, EventEpsilon(event, terms.cap_delta));
+  }
+  return cost;
+}
+
+absl::StatusOr<bool> Admits(const BudgetTerms& terms, int64_t used_units, int64_t live_events, const EventCost& cost) {
   DPAR_RETURN_IF_ERROR(ValidateUse(terms, used_units, live_events));
-  DPAR_ASSIGN_OR_RETURN(const int64_t units, EventUnits(event, terms.order));
-  if (used_units <= terms.cap_units && units <= terms.cap_units - used_units) {
+  DPAR_RETURN_IF_ERROR(ValidateRange("units", cost.units, 1, std::numeric_limits<int64_t>::max()));
+  if (used_units <= terms.cap_units && cost.units <= terms.cap_units - used_units) {
     return true;
   }
-  if (!IsUntouched(used_units, live_events)) {
-    return false;
-  }
-  DPAR_ASSIGN_OR_RETURN(const double epsilon, EventEpsilon(event, terms.cap_delta));
-  return epsilon <= terms.cap_epsilon;
+  return IsUntouched(used_units, live_events) && cost.epsilon.has_value() && *cost.epsilon <= terms.cap_epsilon;
 }
 
 absl::StatusOr<double> DefaultDelta(int64_t node_count) {

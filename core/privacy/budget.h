@@ -9,6 +9,7 @@
 #define DPAR_CORE_PRIVACY_BUDGET_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "dpar/v1/privacy.pb.h"
@@ -39,16 +40,26 @@ absl::StatusOr<int64_t> CapUnits(double cap_epsilon, double cap_delta, int64_t o
 // fit into 62 bits.
 absl::StatusOr<int64_t> EventUnits(const v1::PrivacyEvent& event, int64_t order);
 
+// The epsilon at terms.cap_delta that `units` at the order give, rounded up; 0 for 0.
+absl::StatusOr<double> EpsilonOfUnits(const BudgetTerms& terms, int64_t units);
+
 // The largest epsilon, at terms.cap_delta, that a Gaussian job could be admitted with when `used_units` are posted or
 // reserved by `live_events` events: by units, or, when nothing is used and no event lives, by the job's own epsilon
 // (then the cap).
 // 0 when nothing fits. Rounded down, so that a job at it is admitted.
 absl::StatusOr<double> LargestAdmissibleEpsilon(const BudgetTerms& terms, int64_t used_units, int64_t live_events);
 
+// What an event costs on a budget.
+struct EventCost {
+  int64_t units = 0;              // as EventUnits
+  std::optional<double> epsilon;  // its own, at terms.cap_delta; only where its units alone exceed the cap
+};
+// Takes up to seconds, where the epsilon of sampled steps is asked for.
+absl::StatusOr<EventCost> CostOf(const v1::PrivacyEvent& event, const BudgetTerms& terms);
+
 // Whether an event is admitted next to `used_units` of `live_events` events: by units, or as the only event by its own
 // epsilon at terms.cap_delta. Units used without an event (a debit) close the second way.
-absl::StatusOr<bool> Admits(const BudgetTerms& terms, int64_t used_units, int64_t live_events,
-                            const v1::PrivacyEvent& event);
+absl::StatusOr<bool> Admits(const BudgetTerms& terms, int64_t used_units, int64_t live_events, const EventCost& cost);
 
 // delta for a dataset of N slots, 1..10^14, when its owner names none: 1/(10 N), rounded down to one significant digit.
 absl::StatusOr<double> DefaultDelta(int64_t node_count);

@@ -45,6 +45,12 @@ v1::PrivacyEvent EventOfEpsilon(double epsilon, double delta) {
   return event;
 }
 
+absl::StatusOr<bool> AdmitsEvent(const BudgetTerms& terms, int64_t used_units, int64_t live_events,
+                                 const v1::PrivacyEvent& event) {
+  const absl::StatusOr<EventCost> cost = CostOf(event, terms);
+  return cost.ok() ? Admits(terms, used_units, live_events, *cost) : cost.status();
+}
+
 // The formula of the header, term by term.
 long double Nats(double epsilon, double delta, int64_t order) {
   const long double a = static_cast<long double>(order);
@@ -170,7 +176,7 @@ TEST(AdmitsTest, WhatIsAdmittedByUnitsNeverExceedsTheCapUnderExactComposition) {
         const double left = static_cast<double>(terms.cap_units - used) / kUnitsPerNat;
         const double mu = std::sqrt(2 * share * left / static_cast<double>(terms.order));
         share = share < 0.9 ? share * 1.05 : first_share;
-        if (mu <= 0 || !Admits(terms, used, 1, EventOfMu(mu)).value()) {
+        if (mu <= 0 || !AdmitsEvent(terms, used, 1, EventOfMu(mu)).value()) {
           continue;
         }
         used += EventUnits(EventOfMu(mu), terms.order).value();
@@ -189,10 +195,10 @@ TEST(AdmitsTest, TheLastUnitFitsAndOneMoreDoesNot) {
   const BudgetTerms terms = MakeBudgetTerms(1, 1e-5).value();
   const v1::PrivacyEvent event = EventOfMu(0.05);
   const int64_t units = EventUnits(event, terms.order).value();
-  EXPECT_TRUE(Admits(terms, terms.cap_units - units, 1, event).value());
-  EXPECT_FALSE(Admits(terms, terms.cap_units - units + 1, 1, event).value());
-  EXPECT_FALSE(Admits(terms, terms.cap_units + 5, 1, event).value());
-  EXPECT_FALSE(Admits(terms, kLargestInt, 1, event).value());
+  EXPECT_TRUE(AdmitsEvent(terms, terms.cap_units - units, 1, event).value());
+  EXPECT_FALSE(AdmitsEvent(terms, terms.cap_units - units + 1, 1, event).value());
+  EXPECT_FALSE(AdmitsEvent(terms, terms.cap_units + 5, 1, event).value());
+  EXPECT_FALSE(AdmitsEvent(terms, kLargestInt, 1, event).value());
 }
 
 TEST(AdmitsTest, TheOnlyEventIsJudgedByItsOwnEpsilon) {
@@ -200,26 +206,47 @@ TEST(AdmitsTest, TheOnlyEventIsJudgedByItsOwnEpsilon) {
     const BudgetTerms terms = MakeBudgetTerms(cap.epsilon, cap.delta).value();
     const v1::PrivacyEvent event = EventOfEpsilon(cap.epsilon, cap.delta);
     EXPECT_GT(EventUnits(event, terms.order).value(), terms.cap_units) << cap.epsilon;
-    EXPECT_TRUE(Admits(terms, 0, 0, event).value()) << cap.epsilon;
-    EXPECT_FALSE(Admits(terms, 0, 1, event).value()) << cap.epsilon;
-    EXPECT_FALSE(Admits(terms, 0, 0, EventOfEpsilon(cap.epsilon * 1.0001, cap.delta)).value()) << cap.epsilon;
+    EXPECT_TRUE(AdmitsEvent(terms, 0, 0, event).value()) << cap.epsilon;
+    EXPECT_FALSE(AdmitsEvent(terms, 0, 1, event).value()) << cap.epsilon;
+    EXPECT_FALSE(AdmitsEvent(terms, 0, 0, EventOfEpsilon(cap.epsilon * 1.0001, cap.delta)).value()) << cap.epsilon;
   }
 }
 
 TEST(AdmitsTest, ADebitWithoutAnEventClosesTheSingleEventRule) {
   const BudgetTerms terms = MakeBudgetTerms(1, 1e-5).value();
-  EXPECT_FALSE(Admits(terms, 1, 0, EventOfEpsilon(1, 1e-5)).value());
+  EXPECT_FALSE(AdmitsEvent(terms, 1, 0, EventOfEpsilon(1, 1e-5)).value());
+}
+
+TEST(AdmitsTest, WithoutItsEpsilonAnEventIsAdmittedByUnitsOnly) {
+  const BudgetTerms terms = MakeBudgetTerms(1, 1e-5).value();
+  EventCost cost = CostOf(EventOfEpsilon(1, 1e-5), terms).value();
+  ASSERT_GT(cost.units, terms.cap_units);
+  EXPECT_TRUE(Admits(terms, 0, 0, cost).value());
+  cost.epsilon.reset();
+  EXPECT_FALSE(Admits(terms, 0, 0, cost).value());
+  ExpectInvalidField(Admits(terms, 0, 0, EventCost()).status(), "units");
+}
+
+TEST(EpsilonOfUnitsTest, UndoesTheCapWithinItsRounding) {
+  for (const Cap& cap : kCaps) {
+    const BudgetTerms terms = MakeBudgetTerms(cap.epsilon, cap.delta).value();
+    const double epsilon = EpsilonOfUnits(terms, terms.cap_units).value();
+    EXPECT_LE(epsilon, cap.epsilon * (1 + 1e-12) + 1e-13) << cap.epsilon;
+    EXPECT_GE(epsilon, cap.epsilon - 2e-9) << cap.epsilon << ": two units at most";
+    EXPECT_GT(EpsilonOfUnits(terms, 2 * terms.cap_units).value(), epsilon);
+    EXPECT_EQ(EpsilonOfUnits(terms, 0).value(), 0);
+  }
 }
 
 TEST(AdmitsTest, RefusesBadTermsAndUse) {
   const BudgetTerms terms = MakeBudgetTerms(1, 1e-5).value();
-  ExpectInvalidField(Admits(terms, -1, 0, EventOfMu(1)).status(), "used_units");
-  ExpectInvalidField(Admits(terms, 0, -1, EventOfMu(1)).status(), "live_events");
-  ExpectInvalidField(Admits(terms, 0, 0, v1::PrivacyEvent()).status(), "event");
-  ExpectInvalidField(Admits(BudgetTerms(), 0, 0, EventOfMu(1)).status(), "cap_epsilon");
+  ExpectInvalidField(AdmitsEvent(terms, -1, 0, EventOfMu(1)).status(), "used_units");
+  ExpectInvalidField(AdmitsEvent(terms, 0, -1, EventOfMu(1)).status(), "live_events");
+  ExpectInvalidField(AdmitsEvent(terms, 0, 0, v1::PrivacyEvent()).status(), "event");
+  ExpectInvalidField(AdmitsEvent(BudgetTerms(), 0, 0, EventOfMu(1)).status(), "cap_epsilon");
   BudgetTerms negative = terms;
   negative.cap_units = -1;
-  ExpectInvalidField(Admits(negative, 0, 0, EventOfMu(1)).status(), "cap_units");
+  ExpectInvalidField(AdmitsEvent(negative, 0, 0, EventOfMu(1)).status(), "cap_units");
   BudgetTerms no_order = terms;
   no_order.order = 1;
   ExpectInvalidField(LargestAdmissibleEpsilon(no_order, 0, 0).status(), "order");
@@ -244,8 +271,8 @@ TEST(LargestAdmissibleEpsilonTest, IsAdmittedAndAThousandthMoreIsNot) {
           continue;  // the noise of what is left meets delta with any epsilon
         }
         const std::string trace = std::to_string(cap.epsilon) + " " + std::to_string(used_share);
-        EXPECT_TRUE(Admits(terms, used, live, EventOfEpsilon(largest, cap.delta)).value()) << trace;
-        EXPECT_FALSE(Admits(terms, used, live, EventOfEpsilon(largest * 1.001, cap.delta)).value()) << trace;
+        EXPECT_TRUE(AdmitsEvent(terms, used, live, EventOfEpsilon(largest, cap.delta)).value()) << trace;
+        EXPECT_FALSE(AdmitsEvent(terms, used, live, EventOfEpsilon(largest * 1.001, cap.delta)).value()) << trace;
       }
     }
   }

@@ -1,5 +1,6 @@
 #include "server/ledger/entries.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,41 +16,16 @@ namespace {
 constexpr absl::string_view kEntryColumns =
     "sequence, time, kind, COALESCE(job, ''), actor, units, epsilon, delta, event, reason, attempt, hash";
 
-absl::StatusOr<StoredEntry> ReadEntry(const Row& row) {
-  StoredEntry stored;
-  v1::LedgerEntry& entry = stored.entry;
-  RowReader reader(row);
-  entry.set_sequence(reader.Int());
-  *entry.mutable_time() = ToTimestamp(reader.Int());
-  entry.set_kind(static_cast<v1::LedgerEntry::Kind>(reader.Int()));
-  entry.set_job(reader.Text());
-  entry.set_actor(reader.Text());
-  entry.set_units(reader.Int());
-  entry.set_epsilon(reader.Real());
-  entry.set_delta(reader.Real());
-  stored.event_text = reader.Text();
-  entry.set_reason(reader.Text());
-  entry.set_attempt(static_cast<int32_t>(reader.Int()));
-  entry.set_hash(reader.Text());
-  DPAR_RETURN_IF_ERROR(reader.status());
-  if (!stored.event_text.empty()) {
-    DPAR_RETURN_IF_ERROR(TextToMessage(stored.event_text, *entry.mutable_event()));
-  }
-  return stored;
-}
+bool IsResolution(v1::LedgerEntry::Kind kind) { return kind == v1::LedgerEntry::POST || kind == v1::LedgerEntry::VOID; }
 
-}  // namespace
-
-absl::Status CorruptBudget(absl::string_view what, const std::string& budget_id) {
-  return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, what, {{"resource", budget_id}});
-}
-
-absl::StatusOr<Account> LoadAccount(Transaction& transaction, const std::string& budget_id) {
+absl::StatusOr<Account> QueryAccount(Transaction& transaction, const std::string& budget_id, absl::string_view lock) {
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
-      transaction.Query("SELECT cap_epsilon, cap_delta, renyi_order, cap_units, posted_units, reserved_units, "
-                        "live_events, head_sequence, head_hash FROM budgets WHERE id = $1",
-                        {budget_id}));
+      transaction.Query(
+          absl::StrCat("SELECT cap_epsilon, cap_delta, renyi_order, cap_units, posted_units, reserved_units, "
+                       "live_events, head_sequence, head_hash FROM budgets WHERE id = $1",
+                       lock),
+          {budget_id}));
   if (rows.empty()) {
     return ResourceNotFound(budget_id);
   }
@@ -65,18 +41,81 @@ absl::StatusOr<Account> LoadAccount(Transaction& transaction, const std::string&
   account.head_sequence = reader.Int();
   account.head_hash = reader.Text();
   DPAR_RETURN_IF_ERROR(reader.status());
-  if (account.posted_units < 0 || account.reserved_units < 0 || account.live_events < 0 || account.terms.order < 2) {
-    return CorruptBudget("a budget's sums are impossible", budget_id);
-  }
+  DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
   return account;
+}
+
+}  // namespace
+
+absl::StatusOr<StoredEntry> ReadEntry(const Row& row) {
+  StoredEntry stored;
+  v1::LedgerEntry& entry = stored.entry;
+  RowReader reader(row);
+  entry.set_sequence(reader.Int());
+  *entry.mutable_time() = ToTimestamp(reader.Int());
+  entry.set_kind(static_cast<v1::LedgerEntry::Kind>(reader.Int32()));
+  entry.set_job(reader.Text());
+  entry.set_actor(reader.Text());
+  entry.set_units(reader.Int());
+  entry.set_epsilon(reader.Real());
+  entry.set_delta(reader.Real());
+  stored.event_text = reader.Text();
+  entry.set_reason(reader.Text());
+  entry.set_attempt(reader.Int32());
+  entry.set_hash(reader.Text());
+  DPAR_RETURN_IF_ERROR(reader.status());
+  if (!stored.event_text.empty()) {
+    DPAR_RETURN_IF_ERROR(TextToMessage(stored.event_text, *entry.mutable_event()));
+  }
+  DPAR_RETURN_IF_ERROR(CheckEntry(entry, ""));
+  return stored;
+}
+
+absl::Status CheckEntry(const v1::LedgerEntry& entry, const std::string& budget_id) {
+  const v1::LedgerEntry::Kind kind = entry.kind();
+  const bool has_job = kind == v1::LedgerEntry::RESERVE || IsResolution(kind);
+  const bool has_reason = !entry.reason().empty();
+  const bool needs_reason = kind != v1::LedgerEntry::RESERVE && kind != v1::LedgerEntry::POST;
+  const bool possible = v1::LedgerEntry::Kind_IsValid(kind) && kind != v1::LedgerEntry::KIND_UNSPECIFIED &&
+                        entry.sequence() > 0 && entry.units() >= (kind == v1::LedgerEntry::ADJUST ? 0 : 1) &&
+                        entry.units() <= kMaxUnits && std::isfinite(entry.epsilon()) && entry.epsilon() >= 0 &&
+                        entry.delta() >= 0 && entry.delta() < 1 && entry.attempt() >= 0 && !entry.actor().empty() &&
+                        entry.job().empty() == !has_job && has_reason == needs_reason && entry.has_event() == has_job;
+  return possible ? absl::OkStatus() : CorruptBudget("a ledger entry is none that could have been written", budget_id);
+}
+
+absl::Status CorruptBudget(absl::string_view what, const std::string& budget_id) {
+  return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, what, {{"resource", budget_id}});
+}
+
+absl::StatusOr<Account> LoadAccount(Transaction& transaction, const std::string& budget_id) {
+  return QueryAccount(transaction, budget_id, "");
+}
+
+absl::StatusOr<Account> LockAccount(Transaction& transaction, const std::string& budget_id) {
+  return QueryAccount(transaction, budget_id, transaction.for_update());
+}
+
+absl::Status CheckAccount(const Account& account, const std::string& budget_id) {
+  const BudgetTerms& terms = account.terms;
+  const bool possible = terms.cap_epsilon > 0 && std::isfinite(terms.cap_epsilon) && terms.cap_delta > 0 &&
+                        terms.cap_delta < 1 && terms.order >= kMinOrder && terms.order <= kMaxOrder &&
+                        terms.cap_units >= 0 && account.posted_units >= 0 && account.posted_units <= kMaxUnits &&
+                        account.reserved_units >= 0 && account.reserved_units <= kMaxUnits &&
+                        account.live_events >= 0 && (account.live_events > 0 || account.reserved_units == 0) &&
+                        account.head_sequence >= 0 && (account.head_sequence == 0) == account.head_hash.empty();
+  return possible ? absl::OkStatus() : CorruptBudget("a budget's sums are impossible", budget_id);
+}
+
+absl::StatusOr<std::vector<Row>> LoadEntryRows(Transaction& transaction, absl::string_view where_and_order,
+                                               const std::vector<Value>& parameters) {
+  return transaction.Query(absl::StrCat("SELECT ", kEntryColumns, " FROM ledger_entries WHERE ", where_and_order),
+                           parameters);
 }
 
 absl::StatusOr<std::vector<StoredEntry>> LoadEntries(Transaction& transaction, absl::string_view where_and_order,
                                                      const std::vector<Value>& parameters) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query(absl::StrCat("SELECT ", kEntryColumns, " FROM ledger_entries WHERE ", where_and_order),
-                        parameters));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, LoadEntryRows(transaction, where_and_order, parameters));
   std::vector<StoredEntry> entries;
   entries.reserve(rows.size());
   for (const Row& row : rows) {

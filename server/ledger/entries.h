@@ -2,7 +2,6 @@
 #ifndef DPAR_SERVER_LEDGER_ENTRIES_H_
 #define DPAR_SERVER_LEDGER_ENTRIES_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,30 +9,24 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/privacy/budget.h"
 #include "dpar/v1/budget.pb.h"
+#include "server/ledger/ledger.h"
 #include "server/store/database.h"
 
 namespace dpar {
 
+// No sum exceeds it, so that adding an entry to one never overflows.
+inline constexpr int64_t kMaxUnits = (int64_t{1} << 62) - 1;
+
 // The reason of an OPEN entry is this and the budget's order, so that the chain covers the order too.
 inline constexpr absl::string_view kOrderPrefix = "order ";
 
-// A budget's row: the cap, the cached sums, and where its chain ends.
-struct Account {
-  BudgetTerms terms;
-  int64_t posted_units = 0;
-  int64_t reserved_units = 0;
-  int64_t live_events = 0;
-  int64_t head_sequence = 0;
-  std::string head_hash;
-
-  [[nodiscard]] int64_t used_units() const { return posted_units + reserved_units; }
-  [[nodiscard]] int64_t left_units() const { return std::max<int64_t>(0, terms.cap_units - used_units()); }
-};
-
 // NOT_FOUND when there is none; DATA_LOSS when its sums are impossible.
 absl::StatusOr<Account> LoadAccount(Transaction& transaction, const std::string& budget_id);
+// The same for whoever changes it: no other transaction does until this one ends.
+absl::StatusOr<Account> LockAccount(Transaction& transaction, const std::string& budget_id);
+// DATA_LOSS when no sequence of entries could give these sums.
+absl::Status CheckAccount(const Account& account, const std::string& budget_id);
 
 // An entry with its event as it is stored, because the hash covers the stored text.
 struct StoredEntry {
@@ -41,9 +34,16 @@ struct StoredEntry {
   std::string event_text;
 };
 
+// DATA_LOSS when no verb of the ledger writes such an entry.
+absl::Status CheckEntry(const v1::LedgerEntry& entry, const std::string& budget_id);
+
 // Entries under a WHERE condition (with ORDER BY and LIMIT as needed).
 absl::StatusOr<std::vector<StoredEntry>> LoadEntries(Transaction& transaction, absl::string_view where_and_order,
                                                      const std::vector<Value>& parameters);
+// Their rows, and what one of them says.
+absl::StatusOr<std::vector<Row>> LoadEntryRows(Transaction& transaction, absl::string_view where_and_order,
+                                               const std::vector<Value>& parameters);
+absl::StatusOr<StoredEntry> ReadEntry(const Row& row);
 
 // What an entry's hash covers: every column as it is stored, each with its length, after the hash before it.
 std::string EntryHash(const std::string& budget_id, const std::string& previous_hash, const v1::LedgerEntry& entry,

@@ -10,31 +10,32 @@
 #include "core/error.h"
 #include "core/plan/plan_event.h"
 #include "core/privacy/accountant.h"
+#include "core/privacy/event.h"
 #include "core/privacy/flat_event.h"
 #include "core/status_macros.h"
+#include "core/validate.h"
 #include "server/ledger/entries.h"
+#include "server/store/datasets.h"
 #include "server/store/message_text.h"
 
 namespace dpar {
 namespace {
 
+// Writes the account after one entry was appended. The stored head must be the entry before it: no update is lost, even
+// if a lock were.
 absl::Status StoreAccount(Transaction& transaction, const std::string& budget_id, const Account& account) {
-  if (account.posted_units < 0 || account.reserved_units < 0 || account.live_events < 0) {
-    return CorruptBudget("a ledger entry would make a sum negative", budget_id);
-  }
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute(
-          "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
-          "live_events = $6, head_sequence = $7, head_hash = $8 WHERE id = $1",
-          {budget_id, account.terms.cap_epsilon, account.terms.cap_units, account.posted_units, account.reserved_units,
-           account.live_events, account.head_sequence, account.head_hash}));
-  return changed == 1 ? absl::OkStatus() : CorruptBudget("a budget vanished while it was written", budget_id);
+  DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
+  return transaction.ExecuteLater(
+      "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
+      "live_events = $6, head_sequence = $7, head_hash = $8 WHERE id = $1 AND head_sequence = $7 - 1",
+      {budget_id, account.terms.cap_epsilon, account.terms.cap_units, account.posted_units, account.reserved_units,
+       account.live_events, account.head_sequence, account.head_hash},
+      CorruptBudget("a budget changed while it was written", budget_id));
 }
 
 // Appends an entry (all but sequence, time, actor and hash are set) and moves the account's head.
-absl::Status Append(Transaction& transaction, const std::string& budget_id, Account& account, v1::LedgerEntry entry,
-                    const EntryContext& context) {
+absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::string& budget_id, Account& account,
+                                       v1::LedgerEntry entry, const EntryContext& context) {
   std::string event_text;
   if (entry.has_event()) {
     DPAR_ASSIGN_OR_RETURN(event_text, MessageToText(entry.event()));
@@ -44,25 +45,24 @@ absl::Status Append(Transaction& transaction, const std::string& budget_id, Acco
   *entry.mutable_time() = ToTimestamp(time);
   entry.set_actor(context.actor);
   entry.set_hash(EntryHash(budget_id, account.head_hash, entry, event_text));
-  DPAR_RETURN_IF_ERROR(
-      transaction
-          .Execute("INSERT INTO ledger_entries (budget_id, sequence, time, kind, job, actor, units, epsilon, delta, "
-                   "event, reason, attempt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-                   {budget_id, entry.sequence(), time, int64_t{entry.kind()}, TextOrNull(entry.job()), entry.actor(),
-                    entry.units(), entry.epsilon(), entry.delta(), event_text, entry.reason(), int64_t{entry.attempt()},
-                    entry.hash()})
-          .status());
+  DPAR_RETURN_IF_ERROR(CheckEntry(entry, budget_id));
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteLater(
+      "INSERT INTO ledger_entries (budget_id, sequence, time, kind, job, actor, units, epsilon, delta, event, reason, "
+      "attempt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+      {budget_id, entry.sequence(), time, int64_t{entry.kind()}, TextOrNull(entry.job()), entry.actor(), entry.units(),
+       entry.epsilon(), entry.delta(), event_text, entry.reason(), int64_t{entry.attempt()}, entry.hash()},
+      CorruptBudget("a ledger entry was not written", budget_id)));
   account.head_sequence = entry.sequence();
   account.head_hash = entry.hash();
-  return absl::OkStatus();
+  return entry;
 }
 
 // The job's RESERVE entry, provided that nothing has resolved it.
 absl::StatusOr<v1::LedgerEntry> OpenReservation(Transaction& transaction, const std::string& budget_id,
                                                 const std::string& job_name) {
-  DPAR_ASSIGN_OR_RETURN(
-      std::vector<StoredEntry> entries,
-      LoadEntries(transaction, "budget_id = $1 AND job = $2 ORDER BY sequence", {budget_id, job_name}));
+  // Without an order: one by sequence would lead SQLite through all of the budget's entries.
+  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> entries,
+                        LoadEntries(transaction, "budget_id = $1 AND job = $2", {budget_id, job_name}));
   if (entries.size() != 1 || entries[0].entry.kind() != v1::LedgerEntry::RESERVE) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_ENDED,
                      absl::StrCat(job_name, " has no open reservation"), {{"resource", job_name}});
@@ -70,12 +70,14 @@ absl::StatusOr<v1::LedgerEntry> OpenReservation(Transaction& transaction, const 
   return std::move(entries[0].entry);
 }
 
+double PercentOf(int64_t units, int64_t cap_units) {
+  return 100.0 * static_cast<double>(units) / static_cast<double>(std::max<int64_t>(1, cap_units));
+}
+
 absl::Status BudgetExhausted(const Account& account, const Price& price, int64_t asked_units) {
   DPAR_ASSIGN_OR_RETURN(const double largest,
                         LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
-  const auto per_cent = [&](int64_t units) {
-    return 100.0 * static_cast<double>(units) / static_cast<double>(std::max<int64_t>(1, account.terms.cap_units));
-  };
+  const auto per_cent = [&](int64_t units) { return PercentOf(units, account.terms.cap_units); };
   return MakeError(
       absl::StatusCode::kFailedPrecondition, v1::PRIVACY_BUDGET_EXHAUSTED,
       absl::StrFormat(
@@ -94,6 +96,15 @@ absl::Status BudgetExhausted(const Account& account, const Price& price, int64_t
        {"largest_admissible_epsilon", absl::StrFormat("%.17g", largest)}});
 }
 
+absl::Status CheckAdmission(const Account& account, const Price& price) {
+  if (price.order != account.terms.order) {
+    return InvalidField("price", "the price was made for a budget of another order");
+  }
+  DPAR_ASSIGN_OR_RETURN(const bool admitted,
+                        Admits(account.terms, account.used_units(), account.live_events, price.cost));
+  return admitted ? absl::OkStatus() : BudgetExhausted(account, price, price.cost.units);
+}
+
 // The price of each stage of an entry's event, if it has any.
 absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEntry& entry) {
   for (const Stage& stage : StagesOf(entry.event())) {
@@ -108,16 +119,33 @@ absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEn
   return absl::OkStatus();
 }
 
-// Everything posted, composed as if planned in advance.
-absl::StatusOr<double> EquivalentEpsilon(Transaction& transaction, const std::string& budget_id, double delta) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<StoredEntry> posts,
-                        LoadEntries(transaction, "budget_id = $1 AND kind = $2 ORDER BY sequence",
-                                    {budget_id, int64_t{v1::LedgerEntry::POST}}));
-  FlatEvent total;
-  for (const StoredEntry& post : posts) {
-    DPAR_RETURN_IF_ERROR(AddEvent(post.entry.event(), total));
+// Everything posted, composed as if planned in advance. Equal events are read once. A debit has no event: beside one,
+// the posted units are converted instead, which is never below.
+absl::StatusOr<double> EquivalentEpsilon(Transaction& transaction, const std::string& budget_id,
+                                         const Account& account) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> debits,
+                        transaction.Query("SELECT COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
+                                          {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
+  RowReader debit_count(debits.at(0));
+  if (debit_count.Int() > 0) {
+    return EpsilonOfUnits(account.terms, account.posted_units);
   }
-  return EventEpsilon(total, delta);
+  DPAR_RETURN_IF_ERROR(debit_count.status());
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> posts,
+                        transaction.Query("SELECT event, COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND "
+                                          "kind = $2 GROUP BY event ORDER BY event",
+                                          {budget_id, int64_t{v1::LedgerEntry::POST}}));
+  FlatEvent total;
+  for (const Row& post : posts) {
+    RowReader reader(post);
+    v1::PrivacyEvent event;
+    DPAR_RETURN_IF_ERROR(TextToMessage(reader.Text(), event));
+    const int64_t count = reader.Int();
+    DPAR_RETURN_IF_ERROR(reader.status());
+    DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent repeated, MakeRepetitionEvent(count, event));
+    DPAR_RETURN_IF_ERROR(AddEvent(repeated, total));
+  }
+  return EventEpsilon(total, account.terms.cap_delta);
 }
 
 }  // namespace
@@ -138,7 +166,7 @@ absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, 
   entry.set_epsilon(terms.cap_epsilon);
   entry.set_delta(terms.cap_delta);
   entry.set_reason(absl::StrCat(kOrderPrefix, terms.order));
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
   return StoreAccount(transaction, budget_id, account);
 }
 
@@ -153,27 +181,52 @@ absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string
   budget.set_reserved_units(account.reserved_units);
   budget.set_left_units(account.left_units());
   budget.set_live_events(account.live_events);
+  budget.set_posted_percent(PercentOf(account.posted_units, account.terms.cap_units));
+  budget.set_reserved_percent(PercentOf(account.reserved_units, account.terms.cap_units));
   DPAR_ASSIGN_OR_RETURN(const double largest,
                         LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
   budget.set_largest_admissible_epsilon(largest);
-  DPAR_ASSIGN_OR_RETURN(const double equivalent, EquivalentEpsilon(transaction, budget_id, account.terms.cap_delta));
+  DPAR_ASSIGN_OR_RETURN(const double equivalent, EquivalentEpsilon(transaction, budget_id, account));
   budget.set_equivalent_epsilon(equivalent);
   return budget;
 }
 
-absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_id, const Price& price) {
-  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  DPAR_ASSIGN_OR_RETURN(const int64_t units, EventUnits(price.event, account.terms.order));
-  DPAR_ASSIGN_OR_RETURN(const bool admitted,
-                        Admits(account.terms, account.used_units(), account.live_events, price.event));
-  return admitted ? absl::OkStatus() : BudgetExhausted(account, price, units);
+absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::string& tenant, int64_t page_size,
+                                       const std::string& page_token) {
+  DPAR_ASSIGN_OR_RETURN(const BudgetNamePage names, ListBudgetNames(transaction, tenant, page_size, page_token));
+  const auto load = [&](const BudgetOfDataset& of) -> absl::StatusOr<v1::Budget> {
+    DPAR_ASSIGN_OR_RETURN(v1::Budget budget, GetBudget(transaction, of.budget_id));
+    budget.set_name(absl::StrCat(of.dataset, "/budget"));
+    return budget;
+  };
+  BudgetPage page;
+  page.next_page_token = names.next_page_token;
+  for (const BudgetOfDataset& of : names.budgets) {
+    DPAR_ASSIGN_OR_RETURN(v1::Budget budget, load(of));
+    page.budgets.push_back(std::move(budget));
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::optional<BudgetOfDataset> fullest, FullestBudget(transaction, tenant));
+  if (fullest.has_value()) {
+    DPAR_ASSIGN_OR_RETURN(page.fullest, load(*fullest));
+  }
+  return page;
 }
 
-absl::Status Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
-                     const Price& price, const EntryContext& context) {
-  DPAR_RETURN_IF_ERROR(CheckAdmission(transaction, budget_id, price));
-  DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, budget_id));
-  DPAR_ASSIGN_OR_RETURN(const int64_t units, EventUnits(price.event, account.terms.order));
+absl::StatusOr<Price> MakePrice(const v1::PrivacyEvent& event, double epsilon, double delta, const BudgetTerms& terms) {
+  DPAR_ASSIGN_OR_RETURN(const EventCost cost, CostOf(event, terms));
+  return Price{event, epsilon, delta, terms.order, cost};
+}
+
+absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_id, const Price& price) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
+  return CheckAdmission(account, price);
+}
+
+absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+                                const Price& price, const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
+  DPAR_RETURN_IF_ERROR(CheckAdmission(account, price));
+  const int64_t units = price.cost.units;
   v1::LedgerEntry entry;
   entry.set_kind(v1::LedgerEntry::RESERVE);
   entry.set_job(job_name);
@@ -181,41 +234,42 @@ absl::Status Reserve(Transaction& transaction, const std::string& budget_id, con
   entry.set_epsilon(price.epsilon);
   entry.set_delta(price.delta);
   *entry.mutable_event() = price.event;
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
   account.reserved_units += units;
   account.live_events += 1;
-  return StoreAccount(transaction, budget_id, account);
+  DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
+  return account;
 }
 
-absl::StatusOr<EntryPosition> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
-                                   int attempt, const EntryContext& context) {
+absl::StatusOr<Account> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+                             int attempt, const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
   DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry entry, OpenReservation(transaction, budget_id, job_name));
-  DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, budget_id));
   entry.set_kind(v1::LedgerEntry::POST);
   entry.set_attempt(attempt);
   account.reserved_units -= entry.units();
   account.posted_units += entry.units();
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
   DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
-  return EntryPosition{account.head_sequence, account.head_hash};
+  return account;
 }
 
 absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,
                   const std::string& reason, const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
   DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry entry, OpenReservation(transaction, budget_id, job_name));
-  DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, budget_id));
   entry.set_kind(v1::LedgerEntry::VOID);
   entry.set_attempt(attempt);
   entry.set_reason(reason);
   account.reserved_units -= entry.units();
   account.live_events -= 1;
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
   return StoreAccount(transaction, budget_id, account);
 }
 
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,
                     const std::string& reason, const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
   DPAR_ASSIGN_OR_RETURN(const int64_t cap_units, CapUnits(cap_epsilon, account.terms.cap_delta, account.terms.order));
   if (cap_units < account.used_units()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_BUDGET_EXHAUSTED,
@@ -235,8 +289,22 @@ absl::Status SetCap(Transaction& transaction, const std::string& budget_id, doub
   entry.set_epsilon(cap_epsilon);
   entry.set_delta(account.terms.cap_delta);
   entry.set_reason(reason);
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context));
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
   return StoreAccount(transaction, budget_id, account);
+}
+
+absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::string& budget_id, int64_t units,
+                                      const std::string& reason, const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
+  DPAR_RETURN_IF_ERROR(ValidateRange("debit_units", units, int64_t{1}, kMaxUnits - account.used_units()));
+  v1::LedgerEntry entry;
+  entry.set_kind(v1::LedgerEntry::DEBIT);
+  entry.set_units(units);
+  entry.set_reason(reason);
+  account.posted_units += units;
+  DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry appended, Append(transaction, budget_id, account, entry, context));
+  DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
+  return appended;
 }
 
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
@@ -252,6 +320,20 @@ absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transactio
     entries.push_back(std::move(entry.entry));
   }
   return entries;
+}
+
+absl::StatusOr<std::vector<std::string>> AllBudgets(Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT id FROM budgets UNION SELECT budget_id FROM ledger_entries "
+                                          "UNION SELECT budget_id FROM contents ORDER BY 1",
+                                          {}));
+  std::vector<std::string> ids;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    ids.push_back(reader.Text());
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return ids;
 }
 
 }  // namespace dpar

@@ -6,7 +6,9 @@
 #ifndef DPAR_SERVER_LEDGER_LEDGER_H_
 #define DPAR_SERVER_LEDGER_LEDGER_H_
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,11 +28,27 @@ struct EntryContext {
   absl::Time time;
 };
 
-// A job's price as it stands in the ledger.
+// A job's price on one budget, worked out before a transaction begins: it may take seconds.
 struct Price {
   v1::PrivacyEvent event;
-  double epsilon = 0;
+  double epsilon = 0;  // the job's own guarantee
   double delta = 0;
+  int64_t order = 0;  // of the budget
+  EventCost cost;
+};
+absl::StatusOr<Price> MakePrice(const v1::PrivacyEvent& event, double epsilon, double delta, const BudgetTerms& terms);
+
+// A budget's row: the cap, the cached sums, and where its chain ends.
+struct Account {
+  BudgetTerms terms;
+  int64_t posted_units = 0;
+  int64_t reserved_units = 0;
+  int64_t live_events = 0;
+  int64_t head_sequence = 0;
+  std::string head_hash;
+
+  [[nodiscard]] int64_t used_units() const { return posted_units + reserved_units; }
+  [[nodiscard]] int64_t left_units() const { return std::max<int64_t>(0, terms.cap_units - used_units()); }
 };
 
 // Where an entry stands in its chain.
@@ -46,18 +64,29 @@ absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, 
 // The cap and sums of a budget, without a name. NOT_FOUND when there is none.
 absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string& budget_id);
 
+// The budgets of private datasets, deleted ones too, oldest dataset first: of one tenant (tenants/{t}), or of all when
+// it is empty. With names, and the fullest of all of them.
+struct BudgetPage {
+  std::vector<v1::Budget> budgets;
+  std::string next_page_token;
+  std::optional<v1::Budget> fullest;
+};
+absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::string& tenant, int64_t page_size,
+                                       const std::string& page_token);
+
 // OK when the job would be admitted (core/privacy/budget.h) now; FAILED_PRECONDITION / PRIVACY_BUDGET_EXHAUSTED when
-// not.
+// not. INVALID_ARGUMENT for a price of another order.
 absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_id, const Price& price);
 
-// Admits a job and holds its price. FAILED_PRECONDITION / PRIVACY_BUDGET_EXHAUSTED when it does
+// Admits a job and holds its price; the account after it. FAILED_PRECONDITION / PRIVACY_BUDGET_EXHAUSTED when it does
 // not fit. ALREADY_EXISTS when the job has a reservation.
-absl::Status Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
-                     const Price& price, const EntryContext& context);
+absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+                                const Price& price, const EntryContext& context);
 
-// Turns the job's reservation into spend. FAILED_PRECONDITION unless it is reserved and neither posted nor voided.
-absl::StatusOr<EntryPosition> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
-                                   int attempt, const EntryContext& context);
+// Turns the job's reservation into spend; the account after it, whose head is the new entry. FAILED_PRECONDITION unless
+// it is reserved and neither posted nor voided.
+absl::StatusOr<Account> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+                             int attempt, const EntryContext& context);
 
 // Gives the job's reservation back. FAILED_PRECONDITION unless it is reserved and neither posted nor voided.
 absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,
@@ -67,13 +96,23 @@ absl::Status Void(Transaction& transaction, const std::string& budget_id, const 
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,
                     const std::string& reason, const EntryContext& context);
 
+// Debits units by hand, also beyond the cap: what was spent elsewhere is spent. INVALID_ARGUMENT unless units
+// are above 0 and everything used stays below 2^62.
+absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::string& budget_id, int64_t units,
+                                      const std::string& reason, const EntryContext& context);
+
 // Entries after `after_sequence`, at most `limit`, oldest first, with the price of each stage of their events.
 // NOT_FOUND when there is no such budget.
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
                                                          int64_t after_sequence, int64_t limit);
 
-// Recomputes hashes, sequence numbers and sums of the whole chain.
-absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, const std::string& budget_id);
+// Every budget that the store speaks of: those with a row, with entries, or with content.
+absl::StatusOr<std::vector<std::string>> AllBudgets(Transaction& transaction);
+
+// Recomputes hashes, sequence numbers and sums of the whole chain, and checks that the entries which certificates were
+// signed for are still in it. A chain at fault is an answer, not an error.
+absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, const std::string& budget_id,
+                                                    const std::vector<EntryPosition>& checkpoints);
 
 }  // namespace dpar
 

@@ -1,8 +1,12 @@
 // Reads a budget's whole chain and recomputes everything that the ledger keeps: hashes, sequence numbers, the
 // resolution of every reservation, and the sums. O(entries).
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,10 +18,14 @@
 namespace dpar {
 namespace {
 
+constexpr int64_t kPageRows = 1000;
+
 // Replays entries in order. An empty answer means that the entry is as it must be.
 class Replay {
  public:
-  explicit Replay(std::string budget_id) : budget_id_(std::move(budget_id)) {}
+  // `signed_hashes` are those of entries that certificates were signed for, by sequence.
+  Replay(std::string budget_id, std::map<int64_t, std::string> signed_hashes)
+      : budget_id_(std::move(budget_id)), signed_hashes_(std::move(signed_hashes)) {}
 
   std::string Apply(const StoredEntry& stored) {
     const v1::LedgerEntry& entry = stored.entry;
@@ -29,12 +37,19 @@ class Replay {
     }
     account_.head_sequence = entry.sequence();
     account_.head_hash = entry.hash();
+    if (const auto signature = signed_hashes_.find(entry.sequence()); signature != signed_hashes_.end()) {
+      if (signature->second != entry.hash()) {
+        return "a certificate was signed for another entry in its place";
+      }
+      signed_hashes_.erase(signature);
+    }
     if ((entry.kind() == v1::LedgerEntry::OPEN) != (entry.sequence() == 1)) {
       return "a budget opens with its first entry and only there";
     }
     return ApplySums(entry);
   }
 
+  [[nodiscard]] bool has_unseen_signature() const { return !signed_hashes_.empty(); }
   // The account as the entries make it.
   [[nodiscard]] const Account& account() const { return account_; }
 
@@ -60,6 +75,9 @@ class Replay {
       case v1::LedgerEntry::POST:
       case v1::LedgerEntry::VOID:
         return Resolve(entry);
+      case v1::LedgerEntry::DEBIT:
+        account_.posted_units += entry.units();
+        return "";
       default:
         return "its kind is unknown";
     }
@@ -81,6 +99,7 @@ class Replay {
   }
 
   const std::string budget_id_;
+  std::map<int64_t, std::string> signed_hashes_;  // of entries that were not seen yet
   Account account_;
   std::map<std::string, int64_t> open_;  // job to reserved units
   std::set<std::string> seen_;           // jobs that ever reserved
@@ -95,26 +114,57 @@ bool SameSums(const Account& a, const Account& b) {
 
 }  // namespace
 
-absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, const std::string& budget_id) {
-  DPAR_ASSIGN_OR_RETURN(const Account stored, LoadAccount(transaction, budget_id));
-  DPAR_ASSIGN_OR_RETURN(const std::vector<StoredEntry> entries,
-                        LoadEntries(transaction, "budget_id = $1 ORDER BY sequence", {budget_id}));
+absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, const std::string& budget_id,
+                                                    const std::vector<EntryPosition>& checkpoints) {
   v1::VerifyChainResponse response;
-  response.set_entry_count(static_cast<int64_t>(entries.size()));
-  Replay replay(budget_id);
-  for (const StoredEntry& entry : entries) {
-    const std::string fault = replay.Apply(entry);
-    if (!fault.empty()) {
-      response.set_first_bad_sequence(entry.entry.sequence());
-      response.set_fault(fault);
-      return response;
+  const auto fault_at = [&](int64_t sequence, absl::string_view fault) {
+    response.set_first_bad_sequence(sequence);
+    response.set_fault(std::string(fault));
+    return response;
+  };
+  const absl::StatusOr<Account> stored = LoadAccount(transaction, budget_id);
+  if (!stored.ok() && !absl::IsDataLoss(stored.status())) {
+    return stored.status();
+  }
+  std::map<int64_t, std::string> signed_hashes;
+  for (const EntryPosition& checkpoint : checkpoints) {
+    if (!signed_hashes.emplace(checkpoint.sequence, checkpoint.hash).second) {
+      return fault_at(checkpoint.sequence, "two certificates were signed for it");
+    }
+  }
+  Replay replay(budget_id, std::move(signed_hashes));
+  // Read in pages, so that memory does not grow with the chain. `last` is what the store says, not what it should say.
+  int64_t last = std::numeric_limits<int64_t>::min();
+  while (true) {
+    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                          LoadEntryRows(transaction, "budget_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+                                        {budget_id, last, kPageRows}));
+    for (const Row& row : rows) {
+      const int64_t expected = replay.account().head_sequence + 1;
+      const absl::StatusOr<StoredEntry> entry = ReadEntry(row);
+      if (!entry.ok()) {
+        return fault_at(expected, entry.status().message());
+      }
+      last = entry->entry.sequence();
+      if (const std::string fault = replay.Apply(*entry); !fault.empty()) {
+        return fault_at(last, fault);
+      }
+      response.set_entry_count(expected);
+    }
+    if (static_cast<int64_t>(rows.size()) < kPageRows) {
+      break;
     }
   }
   response.set_head_hash(replay.account().head_hash);
-  if (!SameSums(replay.account(), stored)) {
-    response.set_first_bad_sequence(replay.account().head_sequence + 1);
-    response.set_fault("the entries end before, or do not add up to, what the budget records");
-    return response;
+  const int64_t next = replay.account().head_sequence + 1;
+  if (!stored.ok()) {
+    return fault_at(next, stored.status().message());
+  }
+  if (!SameSums(replay.account(), *stored)) {
+    return fault_at(next, "the entries end before, or do not add up to, what the budget records");
+  }
+  if (replay.has_unseen_signature()) {
+    return fault_at(next, "a certificate was signed for an entry that is not there");
   }
   response.set_intact(true);
   return response;

@@ -1,5 +1,6 @@
 #include "server/queue/queue.h"
 
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,10 +14,28 @@ namespace {
 
 constexpr absl::string_view kColumns =
     "name, COALESCE(budget_id, ''), spec, plan, state, failure, create_time, start_time, end_time, attempts, "
-    "cancel_requested, COALESCE(evaluation, '')";
+    "cancel_requested, COALESCE(evaluation, ''), priority, memory_bytes, lease, lease_expire_time, COALESCE(progress, "
+    "'')";
 
 constexpr int64_t kQueued = v1::Job::QUEUED;
 constexpr int64_t kRunning = v1::Job::RUNNING;
+
+absl::Status CorruptJob(absl::string_view what, const std::string& name) {
+  return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, what, {{"resource", name}});
+}
+
+// DATA_LOSS when no function here writes such a job.
+absl::Status CheckJob(const StoredJob& stored) {
+  const v1::Job& job = stored.job;
+  const bool ended =
+      job.state() == v1::Job::SUCCEEDED || job.state() == v1::Job::FAILED || job.state() == v1::Job::CANCELLED;
+  const bool possible = v1::Job::State_IsValid(job.state()) && job.state() != v1::Job::STATE_UNSPECIFIED &&
+                        job.attempts() >= 0 && stored.lease >= 0 && job.memory_bytes() >= 0 &&
+                        ended == job.has_end_time() && (job.state() != v1::Job::RUNNING || job.has_start_time()) &&
+                        (job.state() == v1::Job::FAILED) == !job.failure().empty() &&
+                        (job.state() == v1::Job::SUCCEEDED || !job.has_evaluation());
+  return possible ? absl::OkStatus() : CorruptJob("a stored job is none that could have been written", job.name());
+}
 
 std::string TenantOf(const std::string& name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
 
@@ -28,7 +47,7 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   stored.budget_id = reader.Text();
   const std::string spec = reader.Text();
   const std::string plan = reader.Text();
-  job.set_state(static_cast<v1::Job::State>(reader.Int()));
+  job.set_state(static_cast<v1::Job::State>(reader.Int32()));
   job.set_failure(reader.Text());
   *job.mutable_create_time() = ToTimestamp(reader.Int());
   if (const std::optional<int64_t> time = reader.OptionalInt()) {
@@ -37,19 +56,24 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   if (const std::optional<int64_t> time = reader.OptionalInt()) {
     *job.mutable_end_time() = ToTimestamp(*time);
   }
-  job.set_attempts(static_cast<int32_t>(reader.Int()));
+  job.set_attempts(reader.Int32());
   stored.cancel_requested = reader.Int() != 0;
   const std::string evaluation = reader.Text();
+  job.set_priority(reader.Int32());
+  job.set_memory_bytes(reader.Int());
+  stored.lease = reader.Int();
+  stored.lease_expire_time = absl::FromUnixMicros(reader.Int());
+  const std::string progress = reader.Text();
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(TextToMessage(spec, *job.mutable_spec()));
   DPAR_RETURN_IF_ERROR(TextToMessage(plan, *job.mutable_plan()));
   if (!evaluation.empty()) {
     DPAR_RETURN_IF_ERROR(TextToMessage(evaluation, *job.mutable_evaluation()));
   }
-  if (!v1::Job::State_IsValid(job.state()) || job.state() == v1::Job::STATE_UNSPECIFIED) {
-    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a stored job has an unknown state",
-                     {{"resource", job.name()}});
+  if (!progress.empty() && job.state() == v1::Job::RUNNING) {
+    DPAR_RETURN_IF_ERROR(TextToMessage(progress, *job.mutable_progress()));
   }
+  DPAR_RETURN_IF_ERROR(CheckJob(stored));
   return stored;
 }
 
@@ -67,6 +91,14 @@ absl::StatusOr<std::vector<StoredJob>> LoadJobs(Transaction& transaction, absl::
   return jobs;
 }
 
+absl::StatusOr<StoredJob> OneJob(Transaction& transaction, const std::string& name, absl::string_view lock) {
+  DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, LoadJobs(transaction, absl::StrCat("name = $1", lock), {name}));
+  if (jobs.empty()) {
+    return ResourceNotFound(name);
+  }
+  return std::move(jobs[0]);
+}
+
 absl::StatusOr<int64_t> CountJobs(Transaction& transaction, absl::string_view column, const std::string& value) {
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
@@ -80,7 +112,67 @@ absl::StatusOr<int64_t> CountJobs(Transaction& transaction, absl::string_view co
 
 absl::Status Ended(const std::string& name) {
   return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_ENDED,
-                   absl::StrCat(name, " has ended or is not running in this attempt"), {{"resource", name}});
+                   absl::StrCat(name, " has ended or is not running under this lease"), {{"resource", name}});
+}
+
+// Tenants with queued jobs, in the order in which their turn comes, and how many of their jobs run. The index on
+// (state, tenant, ...) is skipped through from tenant to tenant: no queued job but the first of each is looked at.
+struct Waiting {
+  std::string tenant;
+  int64_t running = 0;
+};
+absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(
+          "WITH RECURSIVE waiting(tenant) AS ("
+          "SELECT MIN(tenant) FROM jobs WHERE state = $1 "
+          "UNION ALL "
+          "SELECT (SELECT MIN(j.tenant) FROM jobs j WHERE j.state = $1 AND j.tenant > waiting.tenant) FROM waiting "
+          "WHERE waiting.tenant IS NOT NULL) "
+          "SELECT w.tenant, (SELECT COUNT(*) FROM jobs r WHERE r.state = $2 AND r.tenant = w.tenant) AS running, "
+          "COALESCE((SELECT MAX(s.start_time) FROM jobs s WHERE s.tenant = w.tenant), 0) AS last_start "
+          "FROM waiting w WHERE w.tenant IS NOT NULL ORDER BY running, last_start, w.tenant",
+          {kQueued, kRunning}));
+  std::vector<Waiting> waiting;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    waiting.push_back({reader.Text(), reader.Int()});
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return waiting;
+}
+
+// The tenant's next job that this server could run at all and that nobody else is taking.
+absl::StatusOr<std::optional<StoredJob>> NextOf(Transaction& transaction, const std::string& tenant,
+                                                const LeaseRequest& request) {
+  DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs,
+                        LoadJobs(transaction,
+                                 absl::StrCat("state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 "
+                                              "ORDER BY priority DESC, create_time, name LIMIT 1",
+                                              transaction.skip_locked()),
+                                 {kQueued, tenant, absl::ToUnixMicros(request.now), request.total_bytes}));
+  if (jobs.empty()) {
+    return std::nullopt;
+  }
+  return std::move(jobs[0]);
+}
+
+absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, StoredJob& stored) {
+  v1::Job& job = stored.job;
+  job.set_state(v1::Job::RUNNING);
+  job.set_attempts(job.attempts() + 1);
+  *job.mutable_start_time() = ToTimestamp(absl::ToUnixMicros(request.now));
+  stored.lease += 1;
+  stored.lease_expire_time = request.now + request.duration;
+  DPAR_RETURN_IF_ERROR(CheckJob(stored));
+  return transaction
+      .Execute(
+          "UPDATE jobs SET state = $2, attempts = $3, start_time = $4, lease = $5, lease_owner = $6, "
+          "lease_expire_time = $7, progress = NULL WHERE name = $1",
+          {job.name(), kRunning, int64_t{job.attempts()}, ToMicroseconds(job.start_time()), stored.lease, request.owner,
+           absl::ToUnixMicros(request.now + request.duration)})
+      .status();
 }
 
 }  // namespace
@@ -88,29 +180,21 @@ absl::Status Ended(const std::string& name) {
 absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, int64_t max_queued) {
   const v1::Job& job = stored.job;
   const std::string tenant = TenantOf(job.name());
-  DPAR_ASSIGN_OR_RETURN(const int64_t live, CountJobs(transaction, "tenant", tenant));
-  if (live >= max_queued) {
-    return MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
-                     absl::StrCat("a tenant may have at most ", max_queued, " jobs queued or running; wait for one"),
-                     {{"limit", "max_queued_jobs"}, {"maximum", absl::StrCat(max_queued)}});
-  }
   DPAR_ASSIGN_OR_RETURN(const std::string spec, MessageToText(job.spec()));
   DPAR_ASSIGN_OR_RETURN(const std::string plan, MessageToText(job.plan()));
-  return transaction
-      .Execute(
-          "INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, attempts, "
-          "cancel_requested) VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0)",
-          {job.name(), tenant, job.spec().dataset(), TextOrNull(stored.budget_id), spec, plan, kQueued,
-           ToMicroseconds(job.create_time())})
-      .status();
+  return transaction.ExecuteLater(
+      "INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, attempts, "
+      "cancel_requested, priority, memory_bytes) SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10 "
+      "WHERE (SELECT COUNT(*) FROM jobs WHERE tenant = $2 AND state IN ($7, $11)) < $12",
+      {job.name(), tenant, job.spec().dataset(), TextOrNull(stored.budget_id), spec, plan, kQueued,
+       ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(), kRunning, max_queued},
+      MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+                absl::StrCat("a tenant may have at most ", max_queued, " jobs queued or running; wait for one"),
+                {{"limit", "max_queued_jobs"}, {"maximum", absl::StrCat(max_queued)}}));
 }
 
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, LoadJobs(transaction, "name = $1", {name}));
-  if (jobs.empty()) {
-    return ResourceNotFound(name);
-  }
-  return std::move(jobs[0]);
+  return OneJob(transaction, name, "");
 }
 
 absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& tenant, int64_t page_size,
@@ -139,66 +223,94 @@ absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::strin
   return CountJobs(transaction, "dataset", dataset);
 }
 
-absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, absl::Time now) {
-  DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs,
-                        LoadJobs(transaction, "state = $1 ORDER BY create_time, name LIMIT 1", {kQueued}));
-  if (jobs.empty()) {
-    return std::nullopt;
-  }
-  StoredJob& stored = jobs[0];
-  stored.job.set_state(v1::Job::RUNNING);
-  stored.job.set_attempts(stored.job.attempts() + 1);
-  *stored.job.mutable_start_time() = ToTimestamp(absl::ToUnixMicros(now));
-  DPAR_RETURN_IF_ERROR(transaction
-                           .Execute("UPDATE jobs SET state = $2, attempts = $3, start_time = $4 WHERE name = $1",
-                                    {stored.job.name(), kRunning, int64_t{stored.job.attempts()},
-                                     ToMicroseconds(stored.job.start_time())})
-                           .status());
-  return std::move(stored);
+absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name) {
+  return OneJob(transaction, name, transaction.for_update());
 }
 
-absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt) {
+absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Waiting> tenants, WaitingTenants(transaction));
+  for (const Waiting& waiting : tenants) {
+    if (waiting.running >= request.max_running_jobs) {
+      break;  // so have all that follow
+    }
+    DPAR_ASSIGN_OR_RETURN(std::optional<StoredJob> next, NextOf(transaction, waiting.tenant, request));
+    if (!next.has_value()) {
+      continue;
+    }
+    if (next->job.memory_bytes() > request.free_bytes) {
+      return std::nullopt;
+    }
+    DPAR_RETURN_IF_ERROR(StartLease(transaction, request, *next));
+    return next;
+  }
+  return std::nullopt;
+}
+
+absl::Status CheckLease(const StoredJob& job, int64_t lease, absl::Time now) {
+  const bool held = job.job.state() == v1::Job::RUNNING && job.lease == lease && job.lease_expire_time > now;
+  return held ? absl::OkStatus() : Ended(job.job.name());
+}
+
+absl::StatusOr<StoredJob> HoldLease(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now) {
+  DPAR_ASSIGN_OR_RETURN(StoredJob stored, LockJob(transaction, name));
+  DPAR_RETURN_IF_ERROR(CheckLease(stored, lease, now));
+  return stored;
+}
+
+absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now,
+                                absl::Duration duration, const std::optional<v1::JobProgress>& progress) {
+  DPAR_ASSIGN_OR_RETURN(StoredJob stored, HoldLease(transaction, name, lease, now));
+  std::string text;
+  if (progress.has_value()) {
+    DPAR_ASSIGN_OR_RETURN(text, MessageToText(*progress));
+  }
+  DPAR_RETURN_IF_ERROR(transaction
+                           .Execute("UPDATE jobs SET lease_expire_time = $2, progress = $3 WHERE name = $1",
+                                    {name, absl::ToUnixMicros(now + duration), TextOrNull(text)})
+                           .status());
+  return stored;
+}
+
+absl::StatusOr<std::vector<StoredJob>> OrphanedJobs(Transaction& transaction, absl::Time now, bool everyone) {
+  const int64_t expired_before = everyone ? std::numeric_limits<int64_t>::max() : absl::ToUnixMicros(now);
+  return LoadJobs(transaction, "state = $1 AND lease_expire_time <= $2 ORDER BY create_time, name",
+                  {kRunning, expired_before});
+}
+
+absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt, absl::Time not_before) {
   DPAR_ASSIGN_OR_RETURN(
       const int64_t changed,
-      transaction.Execute("UPDATE jobs SET state = $2, attempts = attempts - $4 WHERE name = $1 AND state = $3",
-                          {name, kQueued, kRunning, int64_t{count_attempt ? 0 : 1}}));
+      transaction.Execute("UPDATE jobs SET state = $2, attempts = attempts - $4, not_before = $5, progress = NULL "
+                          "WHERE name = $1 AND state = $3",
+                          {name, kQueued, kRunning, int64_t{count_attempt ? 0 : 1}, absl::ToUnixMicros(not_before)}));
   return changed == 1 ? absl::OkStatus() : Ended(name);
 }
 
-absl::StatusOr<std::vector<StoredJob>> RunningJobs(Transaction& transaction) {
-  return LoadJobs(transaction, "state = $1 ORDER BY create_time, name", {kRunning});
-}
-
-absl::Status Succeed(Transaction& transaction, const std::string& name, int attempt, const JobOutput& output,
-                     absl::Time now) {
+absl::Status Succeed(Transaction& transaction, const std::string& name, const JobOutput& output, absl::Time now) {
   std::string evaluation;
   if (output.evaluation.has_value()) {
     DPAR_ASSIGN_OR_RETURN(evaluation, MessageToText(*output.evaluation));
   }
-  DPAR_ASSIGN_OR_RETURN(const int64_t changed,
-                        transaction.Execute("UPDATE jobs SET state = $2, end_time = $3, evaluation = $6 "
-                                            "WHERE name = $1 AND state = $4 AND attempts = $5",
-                                            {name, int64_t{v1::Job::SUCCEEDED}, absl::ToUnixMicros(now), kRunning,
-                                             int64_t{attempt}, TextOrNull(evaluation)}));
-  if (changed != 1) {
-    return Ended(name);
-  }
-  return transaction
-      .Execute(
-          "INSERT INTO outputs (job, weights_sha256, weights_bytes, script_sha256, script_bytes, envelope) "
-          "VALUES ($1, $2, $3, $4, $5, $6)",
-          {name, output.weights_sha256, output.weights_bytes, output.script_sha256, output.script_bytes,
-           output.envelope})
-      .status();
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteLater(
+      "UPDATE jobs SET state = $2, end_time = $3, evaluation = $6, progress = NULL "
+      "WHERE name = $1 AND state = $4 AND lease = $5",
+      {name, int64_t{v1::Job::SUCCEEDED}, absl::ToUnixMicros(now), kRunning, output.lease, TextOrNull(evaluation)},
+      Ended(name)));
+  return transaction.ExecuteLater(
+      "INSERT INTO outputs (job, weights_sha256, weights_bytes, script_sha256, script_bytes, envelope, lease) "
+      "VALUES ($1, $2, $3, $4, $5, $6, $7)",
+      {name, output.weights_sha256, output.weights_bytes, output.script_sha256, output.script_bytes, output.envelope,
+       output.lease},
+      CorruptJob("a job's output was not written", name));
 }
 
 absl::Status End(Transaction& transaction, const std::string& name, v1::Job::State state, const std::string& failure,
                  absl::Time now) {
   DPAR_ASSIGN_OR_RETURN(
       const int64_t changed,
-      transaction.Execute(
-          "UPDATE jobs SET state = $2, failure = $3, end_time = $4 WHERE name = $1 AND state IN ($5, $6)",
-          {name, int64_t{state}, failure, absl::ToUnixMicros(now), kQueued, kRunning}));
+      transaction.Execute("UPDATE jobs SET state = $2, failure = $3, end_time = $4, progress = NULL "
+                          "WHERE name = $1 AND state IN ($5, $6)",
+                          {name, int64_t{state}, failure, absl::ToUnixMicros(now), kQueued, kRunning}));
   return changed == 1 ? absl::OkStatus() : Ended(name);
 }
 
@@ -218,8 +330,8 @@ absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string&
                      {{"state", state}});
   }
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT weights_sha256, weights_bytes, script_sha256, script_bytes, envelope "
-                                          "FROM outputs WHERE job = $1",
+                        transaction.Query("SELECT weights_sha256, weights_bytes, script_sha256, script_bytes, "
+                                          "envelope, lease FROM outputs WHERE job = $1",
                                           {name}));
   if (rows.size() != 1) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a job that succeeded has no stored output",
@@ -232,11 +344,26 @@ absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string&
   output.script_sha256 = reader.Text();
   output.script_bytes = reader.Int();
   output.envelope = reader.Text();
+  output.lease = reader.Int();
   DPAR_RETURN_IF_ERROR(reader.status());
   if (stored.job.has_evaluation()) {
     output.evaluation = stored.job.evaluation();
   }
   return output;
+}
+
+absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& budget_id) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT o.envelope FROM datasets d JOIN jobs j ON j.dataset = d.name "
+                                          "JOIN outputs o ON o.job = j.name WHERE d.budget_id = $1 ORDER BY j.name",
+                                          {budget_id}));
+  std::vector<std::string> envelopes;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    envelopes.push_back(reader.Text());
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return envelopes;
 }
 
 }  // namespace dpar

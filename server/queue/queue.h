@@ -1,5 +1,10 @@
-// Jobs: durable, first in first out, each leased by one worker at a time. All functions run inside the caller's
-// transaction.
+// Jobs: durable, first in first out within a tenant, fair between tenants, each leased by one worker at a time. All
+// functions run inside the caller's transaction.
+//
+// A lease is the right to run a job until it expires, unless it is renewed. Its number is a fencing token: it rises
+// with every lease of the job, and whoever ends or renews must hold the present one, unexpired. So a worker that stood
+// still past its lease can do nothing any more, whether or not somebody else has taken the job. Expiry is judged by the
+// clocks of the servers; clocks that differ by less than a lease make a job start late or twice, never end twice.
 #ifndef DPAR_SERVER_QUEUE_QUEUE_H_
 #define DPAR_SERVER_QUEUE_QUEUE_H_
 
@@ -21,6 +26,8 @@ struct StoredJob {
   v1::Job job;
   std::string budget_id;          // empty for public data
   bool cancel_requested = false;  // the running worker must stop and void
+  int64_t lease = 0;              // number of the last lease; 0 before the first
+  absl::Time lease_expire_time;   // of that lease
 };
 
 // Files, certificate and evaluation of a job that succeeded.
@@ -31,14 +38,18 @@ struct JobOutput {
   int64_t script_bytes = 0;
   std::string envelope;                      // the certificate's exact bytes
   std::optional<v1::Evaluation> evaluation;  // there when one was asked for; becomes Job.evaluation
+  int64_t lease = 0;                         // of the attempt that wrote the files
 };
 
-// Adds a QUEUED job. `job.name`, spec, plan and create_time are set. RESOURCE_EXHAUSTED when the tenant already has
-// `max_queued` jobs that have not ended.
+// Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set. RESOURCE_EXHAUSTED when
+// the tenant already has `max_queued` jobs that have not ended. Of submissions that run at the same moment on
+// PostgreSQL, each counts only those committed before it.
 absl::Status Enqueue(Transaction& transaction, const StoredJob& job, int64_t max_queued);
 
 // One job. NOT_FOUND when there is none of that name.
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name);
+// The same for whoever changes it: no other transaction does until this one ends.
+absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name);
 
 // A tenant's jobs, newest first. `page_token` as in the API.
 struct JobPage {
@@ -51,18 +62,42 @@ absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& te
 // Jobs of a dataset that have not ended.
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset);
 
-// Takes the oldest QUEUED job, marks it RUNNING and counts the attempt. Nothing when the queue is empty.
-absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, absl::Time now);
+// Who leases, and what it can run.
+struct LeaseRequest {
+  std::string owner;
+  absl::Time now;
+  absl::Duration duration;
+  int64_t max_running_jobs = 0;  // of a tenant at once
+  int64_t free_bytes = 0;        // for a job now
+  int64_t total_bytes = 0;       // for a job when nothing else runs here
+};
+// Takes the next QUEUED job, marks it RUNNING and counts the attempt: of the tenant with the fewest jobs running, then
+// of the one whose last job started longest ago; of that tenant's jobs the one of highest priority, then the oldest.
+// Nothing when the queue is empty, or when the next job needs more than is free: smaller ones do not overtake it, so
+// that it is not starved. Jobs that never fit here are left to other servers. O(tenants that wait), whatever the
+// queue's length.
+absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request);
 
-// Puts a RUNNING job back. After a clean shutdown (`count_attempt` false) the attempt is not held against it.
-absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt);
+// Extends a lease and stores the job's progress. Returns the job, to see whether its cancel was requested.
+// FAILED_PRECONDITION when the lease is lost.
+absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now,
+                                absl::Duration duration, const std::optional<v1::JobProgress>& progress);
 
-// Jobs that are RUNNING; at start, those that a crash left behind.
-absl::StatusOr<std::vector<StoredJob>> RunningJobs(Transaction& transaction);
+// FAILED_PRECONDITION unless the job is RUNNING under this lease, which has not expired.
+absl::Status CheckLease(const StoredJob& job, int64_t lease, absl::Time now);
+// The same of the stored job, which it locks.
+absl::StatusOr<StoredJob> HoldLease(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now);
 
-// Ends a RUNNING job of this attempt as SUCCEEDED with its output. FAILED_PRECONDITION when it is not RUNNING in it.
-absl::Status Succeed(Transaction& transaction, const std::string& name, int attempt, const JobOutput& output,
-                     absl::Time now);
+// RUNNING jobs whose lease expired, or, with `everyone`, all of them: for a server that has the store to itself, at its
+// start.
+absl::StatusOr<std::vector<StoredJob>> OrphanedJobs(Transaction& transaction, absl::Time now, bool everyone);
+
+// Puts a RUNNING job back, not to be leased before `not_before`. After a clean shutdown (`count_attempt` false) the
+// attempt is not held against it.
+absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt, absl::Time not_before);
+
+// Ends a RUNNING job as SUCCEEDED with its output. The caller holds its lease.
+absl::Status Succeed(Transaction& transaction, const std::string& name, const JobOutput& output, absl::Time now);
 
 // Ends a job that has not ended as FAILED or CANCELLED. FAILED_PRECONDITION when it has ended.
 absl::Status End(Transaction& transaction, const std::string& name, v1::Job::State state, const std::string& failure,
@@ -73,6 +108,9 @@ absl::Status RequestCancel(Transaction& transaction, const std::string& name);
 
 // The output of a job that SUCCEEDED. FAILED_PRECONDITION / JOB_NOT_SUCCEEDED otherwise.
 absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string& name);
+
+// The certificates of a budget's jobs.
+absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& budget_id);
 
 }  // namespace dpar
 

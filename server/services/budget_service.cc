@@ -1,5 +1,6 @@
 #include "server/services/budget_service.h"
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -7,9 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "core/validate.h"
 #include "server/ledger/ledger.h"
+#include "server/services/budget_page.h"
 #include "server/services/page_size.h"
 #include "server/services/resource_name.h"
+#include "server/services/tenant_exists.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"
 
@@ -38,6 +42,22 @@ grpc::Status BudgetServiceImpl::GetBudget(grpc::ServerContext* context, const v1
                             return dpar::GetBudget(transaction, id);
                           }));
     response->set_name(name.name);
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status BudgetServiceImpl::ListBudgets(grpc::ServerContext* context, const v1::ListBudgetsRequest* request,
+                                            v1::ListBudgetsResponse* response) {
+  return rooms_.gate.Admit(*context, "BudgetService/ListBudgets", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, parent.name, parent.name));
+    DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
+    DPAR_ASSIGN_OR_RETURN(BudgetPage page,
+                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<BudgetPage> {
+                            DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
+                            return dpar::ListBudgets(transaction, parent.name, page_size, request->page_token());
+                          }));
+    MovePage(page, *response);
     return absl::OkStatus();
   });
 }
@@ -74,10 +94,16 @@ grpc::Status BudgetServiceImpl::VerifyChain(grpc::ServerContext* context, const 
   return rooms_.gate.Admit(*context, "BudgetService/VerifyChain", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    std::vector<EntryPosition> known;
+    if (request->known_sequence() != 0 || !request->known_hash().empty()) {
+      DPAR_RETURN_IF_ERROR(
+          ValidateRange("known_sequence", request->known_sequence(), int64_t{1}, std::numeric_limits<int64_t>::max()));
+      known.push_back({request->known_sequence(), request->known_hash()});
+    }
     DPAR_ASSIGN_OR_RETURN(
         *response, ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::VerifyChainResponse> {
           DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
-          return dpar::VerifyChain(transaction, id);
+          return dpar::VerifyChain(transaction, id, known);
         }));
     return absl::OkStatus();
   });

@@ -13,6 +13,8 @@ class BudgetServiceImpl final : public v1::BudgetService::Service {
 
   grpc::Status GetBudget(grpc::ServerContext* context, const v1::GetBudgetRequest* request,
                          v1::Budget* response) override;
+  grpc::Status ListBudgets(grpc::ServerContext* context, const v1::ListBudgetsRequest* request,
+                           v1::ListBudgetsResponse* response) override;
   grpc::Status ListLedgerEntries(grpc::ServerContext* context, const v1::ListLedgerEntriesRequest* request,
                                  v1::ListLedgerEntriesResponse* response) override;
   grpc::Status VerifyChain(grpc::ServerContext* context, const v1::VerifyChainRequest* request,

@@ -137,7 +137,7 @@ absl::Status DatasetServiceImpl::Delete(const Identity& caller, const v1::Delete
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(name.tenant, "DeleteDataset", request.request_id(), request);
   DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_RETURN_IF_ERROR(dpar::GetDataset(transaction, name.name).status());
+    DPAR_RETURN_IF_ERROR(LockDataset(transaction, name.name).status());
     DPAR_ASSIGN_OR_RETURN(const int64_t live, CountLiveJobs(transaction, name.name));
     if (live > 0) {
       return MakeError(absl::StatusCode::kFailedPrecondition, v1::DATASET_IN_USE,

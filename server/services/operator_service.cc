@@ -12,6 +12,7 @@
 #include "server/auth/token.h"
 #include "server/ledger/ledger.h"
 #include "server/random_text.h"
+#include "server/services/budget_page.h"
 #include "server/services/page_size.h"
 #include "server/services/resource_name.h"
 #include "server/services/tenant_exists.h"
@@ -54,11 +55,6 @@ absl::Status ValidateWantedToken(const TenantName& parent, const v1::Token& toke
                                        kMaxTimestampSeconds));
   }
   return absl::OkStatus();
-}
-
-absl::Status NotImplemented(absl::string_view method) {
-  return MakeError(absl::StatusCode::kUnimplemented, v1::NOT_IMPLEMENTED,
-                   absl::StrCat(method, " is part of this API but not of this server"));
 }
 
 }  // namespace
@@ -193,16 +189,45 @@ absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::Set
   });
 }
 
-grpc::Status OperatorServiceImpl::AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* /*request*/,
-                                               v1::LedgerEntry* /*response*/) {
+grpc::Status OperatorServiceImpl::AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* request,
+                                               v1::LedgerEntry* response) {
   return AdmitOperator(*context, "OperatorService/AdjustLedger",
-                       [](const Identity&) { return NotImplemented("AdjustLedger"); });
+                       [&](const Identity& caller) { return DebitBudget(caller, *request, *response); });
 }
 
-grpc::Status OperatorServiceImpl::ListSpend(grpc::ServerContext* context, const v1::ListSpendRequest* /*request*/,
-                                            v1::ListSpendResponse* /*response*/) {
-  return AdmitOperator(*context, "OperatorService/ListSpend",
-                       [](const Identity&) { return NotImplemented("ListSpend"); });
+absl::Status OperatorServiceImpl::DebitBudget(const Identity& caller, const v1::AdjustLedgerRequest& request,
+                                              v1::LedgerEntry& response) {
+  DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request.name()));
+  DPAR_RETURN_IF_ERROR(ValidateText("reason", request.reason(), 1, kMaxReason));
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  const absl::Time now = absl::Now();
+  const RequestKey key = MakeRequestKey(kOperatorParent, "AdjustLedger", request.request_id(), request);
+  return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+    DPAR_ASSIGN_OR_RETURN(response,
+                          Debit(transaction, id, request.debit_units(), request.reason(), {caller.token, now}));
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status OperatorServiceImpl::ListSpend(grpc::ServerContext* context, const v1::ListSpendRequest* request,
+                                            v1::ListSpendResponse* response) {
+  return AdmitOperator(*context, "OperatorService/ListSpend", [&](const Identity&) -> absl::Status {
+    TenantName parent;
+    if (!request->parent().empty()) {
+      DPAR_ASSIGN_OR_RETURN(parent, ParseTenantName("parent", request->parent()));
+    }
+    DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
+    DPAR_ASSIGN_OR_RETURN(BudgetPage page,
+                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<BudgetPage> {
+                            if (!parent.id.empty()) {
+                              DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
+                            }
+                            return ListBudgets(transaction, parent.name, page_size, request->page_token());
+                          }));
+    MovePage(page, *response);
+    return absl::OkStatus();
+  });
 }
 
 }  // namespace dpar

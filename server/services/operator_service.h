@@ -37,6 +37,8 @@ class OperatorServiceImpl final : public v1::OperatorService::Service {
   absl::Status Revoke(const v1::RevokeTokenRequest& request, v1::Token& response);
   absl::Status SetCapOf(const Identity& caller, const v1::SetBudgetCapRequest& request, v1::Budget& response);
 
+  absl::Status DebitBudget(const Identity& caller, const v1::AdjustLedgerRequest& request, v1::LedgerEntry& response);
+
   const Rooms& rooms_;
 };
 

@@ -3,7 +3,6 @@
 #define DPAR_SERVER_SERVICES_ROOMS_H_
 
 #include <atomic>
-#include <functional>
 
 #include "server/limits.h"
 #include "server/services/gate.h"
@@ -24,8 +23,8 @@ struct Rooms {
   Uploads& uploads;
   ProgressBoard& progress;
   StreamLimiter& streams;
-  // A job was queued, or is to be cancelled.
-  std::function<void()> wake_worker;
+  // Threads that a job gets where it runs, for the estimate of its memory.
+  int job_threads;
   // Set before the server shuts down: streams end with UNAVAILABLE.
   const std::atomic<bool>& stopping;
 };

@@ -17,6 +17,8 @@ v1::Limits ToProto(const Limits& limits) {
   proto.set_max_streams(limits.max_streams);
   proto.set_default_cap_epsilon(limits.default_cap_epsilon);
   proto.set_max_attempts(static_cast<int32_t>(limits.max_attempts));
+  proto.set_max_running_jobs(limits.max_running_jobs);
+  proto.set_max_job_bytes(limits.max_job_bytes);
   return proto;
 }
 

@@ -24,6 +24,11 @@
 #include "server/worker/submit.h"
 
 namespace dpar {
+namespace {
+
+constexpr int64_t kMaxPriority = 100;
+
+}  // namespace
 
 grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request,
                                             v1::Job* response) {
@@ -39,8 +44,10 @@ absl::Status TrainingServiceImpl::Submit(const Identity& caller, const v1::Creat
   if (dataset.tenant != parent.name) {
     return ResourceNotFound(dataset.name);
   }
+  DPAR_RETURN_IF_ERROR(ValidateRange("priority", int64_t{request.priority()}, -kMaxPriority, kMaxPriority));
+  const JobLimits limits{rooms_.limits.max_job_bytes, rooms_.job_threads};
   if (request.validate_only()) {
-    DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(rooms_.database, request.spec()));
+    DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(rooms_.database, request.spec(), limits));
     DPAR_RETURN_IF_ERROR(
         rooms_.database.Read([&](Transaction& transaction) { return CheckPlannedJob(transaction, planned); }));
     response = std::move(planned.stored.job);
@@ -54,17 +61,16 @@ absl::Status TrainingServiceImpl::Submit(const Identity& caller, const v1::Creat
   if (recalled) {
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const PlannedJob planned, PlanJob(rooms_.database, request.spec()));
+  DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(rooms_.database, request.spec(), limits));
+  planned.stored.job.set_priority(request.priority());
   SecureRandom random;
   const std::string name = absl::StrCat(parent.name, "/jobs/", RandomId(random));
   const EntryContext entry{caller.token, absl::Now()};
   // The same request may have been carried out while this one was planned.
-  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
+  return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(response, SubmitJob(transaction, planned, name, rooms_.limits.max_queued_jobs, entry));
     return absl::OkStatus();
-  }));
-  rooms_.wake_worker();
-  return absl::OkStatus();
+  });
 }
 
 grpc::Status TrainingServiceImpl::GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
@@ -110,13 +116,10 @@ absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::Cance
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const EntryContext entry{caller.token, absl::Now()};
   const RequestKey key = MakeRequestKey(name.tenant, "CancelJob", request.request_id(), request);
-  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
+  return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(response, dpar::CancelJob(transaction, name.name, entry));
     return absl::OkStatus();
-  }));
-  rooms_.progress.Touch(name.name);
-  rooms_.wake_worker();
-  return absl::OkStatus();
+  });
 }
 
 grpc::Status TrainingServiceImpl::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
@@ -152,9 +155,10 @@ absl::Status TrainingServiceImpl::SendModel(const Identity& caller, const v1::Do
                           return GetOutput(transaction, name.name);
                         }));
   const bool script = request.artifact() == v1::DownloadModelRequest::TORCHSCRIPT;
-  const ModelFile file =
-      script ? ModelFile{rooms_.directory.ScriptFile(name.name), output.script_bytes, output.script_sha256}
-             : ModelFile{rooms_.directory.WeightsFile(name.name), output.weights_bytes, output.weights_sha256};
+  const ModelFile file = script ? ModelFile{rooms_.directory.ScriptFile(name.name, output.lease), output.script_bytes,
+                                            output.script_sha256}
+                                : ModelFile{rooms_.directory.WeightsFile(name.name, output.lease), output.weights_bytes,
+                                            output.weights_sha256};
   return Download(file, name.name, request.offset(),
                   [&](const v1::DownloadModelResponse& message) { return writer.Write(message); });
 }

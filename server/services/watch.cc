@@ -87,7 +87,12 @@ absl::Status Watch(const Rooms& rooms, const std::string& job, int64_t after_seq
     DPAR_ASSIGN_OR_RETURN(const StoredJob stored,
                           ReadFrom(rooms.database, [&](Transaction& transaction) { return GetJob(transaction, job); }));
     const absl::Time now = absl::Now();
-    v1::WatchJobResponse message = DescribeProgress(stored.job, snapshot.progress, now);
+    // A job that runs on another server is known by what that one stored.
+    std::optional<Progress> progress = snapshot.progress;
+    if (!progress.has_value() && stored.job.has_progress()) {
+      progress = FromProto(stored.job.progress());
+    }
+    v1::WatchJobResponse message = DescribeProgress(stored.job, progress, now);
     if (message.terminal() || now - last_sent >= kHeartbeat || !SaysTheSame(message, last)) {
       sequence = std::max(sequence + 1, absl::ToUnixMicros(now));
       message.set_sequence(sequence);

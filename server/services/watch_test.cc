@@ -13,6 +13,7 @@
 #include "server/auth/authenticator.h"
 #include "server/queue/queue.h"
 #include "server/store/datasets.h"
+#include "server/store/message_text.h"
 
 namespace dpar {
 namespace {
@@ -90,7 +91,7 @@ class WatchTest : public ::testing::Test {
     gate_ = std::make_unique<Gate>(*authenticator_);
     uploads_ = std::make_unique<Uploads>(*database_, *directory_, limits_);
     rooms_ = std::unique_ptr<Rooms>(
-        new Rooms{*database_, *directory_, limits_, *gate_, *uploads_, progress_, streams_, [] {}, stopping_});
+        new Rooms{*database_, *directory_, limits_, *gate_, *uploads_, progress_, streams_, 1, stopping_});
     StoredDataset dataset;
     dataset.dataset.set_name(kDataset);
     dataset.dataset.set_is_public(true);
@@ -111,6 +112,9 @@ class WatchTest : public ::testing::Test {
   void Write(const std::function<absl::Status(Transaction&)>& body) {
     const absl::Status status = database_->Write(body);
     ASSERT_TRUE(status.ok()) << status;
+  }
+  void LeaseJob() {
+    Write([](Transaction& t) { return Lease(t, {"server", absl::Now(), absl::Minutes(1), 1, 0, 0}).status(); });
   }
   void EndJob() {
     Write([](Transaction& t) { return End(t, kJob, v1::Job::CANCELLED, "", absl::Now()); });
@@ -154,7 +158,7 @@ TEST_F(WatchTest, AJobThatEndedGivesOneTerminalMessage) {
 TEST_F(WatchTest, ThePresentStateComesAtOnceThenEveryChangeAndTheEndLast) {
   const absl::Status status = Run(0, [&](const v1::WatchJobResponse& message) {
     if (message.stage() == "queued") {
-      Write([](Transaction& t) { return Lease(t, absl::Now()).status(); });
+      LeaseJob();
       progress_.Update(kJob, {"training", 1, 40, absl::Now() - absl::Seconds(1), 0.1});
     } else if (message.completed() == 1) {
       progress_.Update(kJob, {"training", 2, 40, absl::Now() - absl::Seconds(2), 0.2});
@@ -171,6 +175,27 @@ TEST_F(WatchTest, ThePresentStateComesAtOnceThenEveryChangeAndTheEndLast) {
     EXPECT_GT(messages_[i].sequence(), messages_[i - 1].sequence());
     EXPECT_FALSE(messages_[i - 1].terminal());
   }
+}
+
+TEST_F(WatchTest, AJobThatRunsOnAnotherServerIsKnownByWhatThatOneStored) {
+  LeaseJob();
+  v1::JobProgress progress;
+  progress.set_stage("training");
+  progress.set_completed(7);
+  progress.set_total(40);
+  progress.set_epsilon_so_far(0.25);
+  *progress.mutable_stage_start_time() = ToTimestamp(absl::ToUnixMicros(absl::Now() - absl::Seconds(7)));
+  Write([&](Transaction& t) { return Renew(t, kJob, 1, absl::Now(), absl::Minutes(1), progress).status(); });
+  ASSERT_TRUE(Run(0, [&](const v1::WatchJobResponse& message) {
+                if (!message.terminal()) {
+                  EndJob();
+                }
+              }).ok());
+  ASSERT_EQ(messages_.size(), 2U);
+  EXPECT_EQ(messages_[0].stage(), "training");
+  EXPECT_EQ(messages_[0].completed(), 7);
+  EXPECT_EQ(messages_[0].epsilon_so_far(), 0.25);
+  EXPECT_NEAR(messages_[0].rate(), 1, 0.2);
 }
 
 TEST_F(WatchTest, EveryMessageComesAfterTheSequenceTheCallerHas) {

@@ -60,12 +60,17 @@ std::string DataDirectory::DatasetFile(absl::string_view dataset_name) const {
   return ResourcePath(root_, dataset_name) + "/graph.sealed";
 }
 
-std::string DataDirectory::WeightsFile(absl::string_view job_name) const {
-  return ResourcePath(root_, job_name) + "/model.npz";
+std::string DataDirectory::AttemptDirectory(absl::string_view job_name, int64_t lease) const {
+  const std::string job = ResourcePath(root_, job_name);
+  return lease == 0 ? job : absl::StrCat(job, "/", lease);
 }
 
-std::string DataDirectory::ScriptFile(absl::string_view job_name) const {
-  return ResourcePath(root_, job_name) + "/model.pt";
+std::string DataDirectory::WeightsFile(absl::string_view job_name, int64_t lease) const {
+  return AttemptDirectory(job_name, lease) + "/model.npz";
+}
+
+std::string DataDirectory::ScriptFile(absl::string_view job_name, int64_t lease) const {
+  return AttemptDirectory(job_name, lease) + "/model.pt";
 }
 
 absl::Status MakeParentDirectory(const std::string& path) {
@@ -75,8 +80,11 @@ absl::Status MakeParentDirectory(const std::string& path) {
   }
   std::filesystem::path made;
   for (const std::filesystem::path& part : parent) {
+    const std::string above = made.empty() ? "." : made.string();
     made /= part;
-    if (mkdir(made.c_str(), S_IRWXU) != 0 && errno != EEXIST) {
+    if (mkdir(made.c_str(), S_IRWXU) == 0) {
+      DPAR_RETURN_IF_ERROR(SyncDirectory(above));
+    } else if (errno != EEXIST) {
       return FileError("make directory", made.string(), errno);
     }
   }

@@ -1,17 +1,18 @@
 // Where files live below the data directory, and nothing else does.
 //
-//   dpar.sqlite               the store
-//   lock                      held by the one running dpard
+//   dpar.sqlite               the store, unless it is a PostgreSQL
+//   lock                      held by the one running dpard when the store is here
 //   tls/ca.pem tls/ca.key tls/server.pem tls/server.key
 //   keys/signing.key keys/signing.pub
 //   operator.token            the first operator token
 //   address                   host:port that the running server listens on
 //   uploads/{tenant}/{id}     bytes of an open upload
 //   datasets/{tenant}/{id}/graph.sealed
-//   jobs/{tenant}/{id}/model.npz, model.pt
+//   jobs/{tenant}/{id}/{lease}/model.npz, model.pt
 #ifndef DPAR_SERVER_STORE_DATA_DIRECTORY_H_
 #define DPAR_SERVER_STORE_DATA_DIRECTORY_H_
 
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -39,14 +40,17 @@ class DataDirectory {
   [[nodiscard]] std::string SigningPublicKey() const { return root_ + "/keys/signing.pub"; }
   [[nodiscard]] std::string UploadFile(absl::string_view upload_name) const;
   [[nodiscard]] std::string DatasetFile(absl::string_view dataset_name) const;
-  [[nodiscard]] std::string WeightsFile(absl::string_view job_name) const;
-  [[nodiscard]] std::string ScriptFile(absl::string_view job_name) const;
+  // Every lease of a job writes to a directory of its own: a worker that lost its lease cannot spoil the files of the
+  // next. Lease 0 stands for models that were made before there were leases.
+  [[nodiscard]] std::string AttemptDirectory(absl::string_view job_name, int64_t lease) const;
+  [[nodiscard]] std::string WeightsFile(absl::string_view job_name, int64_t lease) const;
+  [[nodiscard]] std::string ScriptFile(absl::string_view job_name, int64_t lease) const;
 
  private:
   std::string root_;
 };
 
-// Makes the directory that holds `path`, with owner-only permissions.
+// Makes the directory that holds `path`, durably and with owner-only permissions.
 absl::Status MakeParentDirectory(const std::string& path);
 
 // Writes a file atomically and durably: temporary name, fsync, rename, fsync of the directory. `mode` as in chmod.

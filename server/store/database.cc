@@ -1,11 +1,28 @@
 #include "server/store/database.h"
 
+#include <cmath>
+#include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 
 namespace dpar {
+
+absl::Status CheckParameters(const std::vector<Value>& parameters) {
+  for (const Value& value : parameters) {
+    const auto* real = std::get_if<double>(&value);
+    if (real != nullptr && !std::isfinite(*real)) {
+      return InvalidField("parameter", "a number to be stored must be finite");
+    }
+    const auto* text = std::get_if<std::string>(&value);
+    if (text != nullptr && absl::StrContains(*text, '\0')) {
+      return InvalidField("parameter", "a text to be stored must not hold a NUL byte");
+    }
+  }
+  return absl::OkStatus();
+}
 
 const Value* RowReader::Next() {
   const size_t column = next_++;
@@ -33,6 +50,15 @@ int64_t RowReader::Int() {
   }
   Mismatch();
   return 0;
+}
+
+int32_t RowReader::Int32() {
+  const int64_t value = Int();
+  if (value < std::numeric_limits<int32_t>::min() || value > std::numeric_limits<int32_t>::max()) {
+    Mismatch();
+    return 0;
+  }
+  return static_cast<int32_t>(value);
 }
 
 double RowReader::Real() {

@@ -33,7 +33,8 @@ absl::StatusOr<int64_t> Count(Transaction& transaction, absl::string_view sql, c
 }
 
 constexpr absl::string_view kDatasetColumns =
-    "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, '')";
+    "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, ''), "
+    "stored_bytes";
 
 absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   StoredDataset stored;
@@ -47,12 +48,24 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   dataset.set_is_public(reader.Int() != 0);
   dataset.set_content_digest(reader.Text());
   stored.budget_id = reader.Text();
+  stored.stored_bytes = reader.Int();
   DPAR_RETURN_IF_ERROR(reader.status());
   if (dataset.is_public() != stored.budget_id.empty()) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a private dataset has no budget in the store",
                      {{"resource", dataset.name()}});
   }
   return stored;
+}
+
+absl::StatusOr<StoredDataset> LoadDataset(Transaction& transaction, const std::string& name, absl::string_view lock) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
+                                                       " FROM datasets WHERE name = $1 AND delete_time IS NULL", lock),
+                                          {name}));
+  if (rows.empty()) {
+    return ResourceNotFound(name);
+  }
+  return ReadDataset(rows[0]);
 }
 
 }  // namespace
@@ -129,21 +142,19 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& stored
   return transaction
       .Execute(
           "INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, is_public, "
-          "content_digest, budget_id) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+          "content_digest, budget_id, stored_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
           {dataset.name(), tenant, ToMicroseconds(dataset.create_time()), dataset.node_count(), dataset.feature_count(),
-           dataset.class_count(), int64_t{dataset.is_public()}, dataset.content_digest(), TextOrNull(stored.budget_id)})
+           dataset.class_count(), int64_t{dataset.is_public()}, dataset.content_digest(), TextOrNull(stored.budget_id),
+           stored.stored_bytes})
       .status();
 }
 
 absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query(
-          absl::StrCat("SELECT ", kDatasetColumns, " FROM datasets WHERE name = $1 AND delete_time IS NULL"), {name}));
-  if (rows.empty()) {
-    return ResourceNotFound(name);
-  }
-  return ReadDataset(rows[0]);
+  return LoadDataset(transaction, name, "");
+}
+
+absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name) {
+  return LoadDataset(transaction, name, transaction.for_update());
 }
 
 absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name) {
@@ -159,6 +170,51 @@ absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::s
     return ResourceNotFound(absl::StrCat(name, "/budget"));
   }
   return budget_id;
+}
+
+absl::StatusOr<BudgetNamePage> ListBudgetNames(Transaction& transaction, const std::string& tenant, int64_t page_size,
+                                               const std::string& page_token) {
+  PagePosition after;
+  if (!page_token.empty()) {
+    DPAR_ASSIGN_OR_RETURN(after, ParsePageToken(page_token));
+  }
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query("SELECT name, budget_id, create_time FROM datasets WHERE ($1 = '' OR tenant = $1) AND "
+                        "budget_id IS NOT NULL AND (create_time, name) > ($2, $3) ORDER BY create_time, name LIMIT $4",
+                        {tenant, after.time, after.name, page_size + 1}));
+  BudgetNamePage page;
+  PagePosition last;
+  for (const Row& row : rows) {
+    if (static_cast<int64_t>(page.budgets.size()) == page_size) {
+      page.next_page_token = MakePageToken(last);
+      break;
+    }
+    RowReader reader(row);
+    last.name = reader.Text();
+    page.budgets.push_back({last.name, reader.Text()});
+    last.time = reader.Int();
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return page;
+}
+
+absl::StatusOr<std::optional<BudgetOfDataset>> FullestBudget(Transaction& transaction, const std::string& tenant) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query("SELECT d.name, b.id FROM datasets d JOIN budgets b ON b.id = d.budget_id "
+                        "WHERE ($1 = '' OR d.tenant = $1) "
+                        "ORDER BY (b.posted_units + b.reserved_units) * 1.0 / (b.cap_units + 1) DESC, d.name LIMIT 1",
+                        {tenant}));
+  if (rows.empty()) {
+    return std::nullopt;
+  }
+  RowReader reader(rows[0]);
+  BudgetOfDataset fullest;
+  fullest.dataset = reader.Text();
+  fullest.budget_id = reader.Text();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return fullest;
 }
 
 absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::string& tenant, int64_t page_size,
@@ -248,7 +304,7 @@ absl::StatusOr<StoredUpload> GetUpload(Transaction& transaction, const std::stri
   StoredUpload upload;
   upload.name = reader.Text();
   const std::string declared = reader.Text();
-  upload.state = static_cast<v1::Upload::State>(reader.Int());
+  upload.state = static_cast<v1::Upload::State>(reader.Int32());
   upload.create_time = absl::FromUnixMicros(reader.Int());
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(TextToMessage(declared, upload.declared));
@@ -301,12 +357,21 @@ absl::StatusOr<std::optional<std::string>> FindAnswer(Transaction& transaction, 
   return answer;
 }
 
-absl::Status RememberAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
-                            const std::string& fingerprint, const std::string& answer, absl::Time now) {
-  return transaction
-      .Execute("INSERT INTO answers (scope, request_id, fingerprint, answer, create_time) VALUES ($1, $2, $3, $4, $5)",
-               {scope, request_id, fingerprint, absl::Base64Escape(answer), absl::ToUnixMicros(now)})
-      .status();
+absl::StatusOr<bool> ClaimAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
+                                 const std::string& fingerprint, absl::Time now) {
+  DPAR_ASSIGN_OR_RETURN(const int64_t inserted,
+                        transaction.Execute("INSERT INTO answers (scope, request_id, fingerprint, answer, create_time) "
+                                            "VALUES ($1, $2, $3, '', $4) ON CONFLICT DO NOTHING",
+                                            {scope, request_id, fingerprint, absl::ToUnixMicros(now)}));
+  return inserted == 1;
+}
+
+absl::Status StoreAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
+                         const std::string& answer) {
+  return transaction.ExecuteLater(
+      "UPDATE answers SET answer = $3 WHERE scope = $1 AND request_id = $2",
+      {scope, request_id, absl::Base64Escape(answer)},
+      MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "the id of a request was not claimed"));
 }
 
 }  // namespace dpar

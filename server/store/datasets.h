@@ -30,15 +30,32 @@ absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_si
 // A dataset: the API's view, and what the server needs besides.
 struct StoredDataset {
   v1::Dataset dataset;
-  std::string budget_id;  // empty for public data
+  std::string budget_id;     // empty for public data
+  int64_t stored_bytes = 0;  // of its file, rounded up to a power of two
 };
 
 // RESOURCE_EXISTS when the id was ever used, RESOURCE_EXHAUSTED past `max_datasets`.
 absl::Status InsertDataset(Transaction& transaction, const StoredDataset& dataset, int64_t max_datasets);
 // NOT_FOUND also for a deleted one.
 absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name);
+// The same for whoever adds to its jobs: no other transaction does, nor deletes it, until this one ends.
+absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name);
 // The budget of a dataset, deleted or not. NOT_FOUND when there never was one, or it is public.
 absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name);
+// Which budget a private dataset has.
+struct BudgetOfDataset {
+  std::string dataset;
+  std::string budget_id;
+};
+struct BudgetNamePage {
+  std::vector<BudgetOfDataset> budgets;
+  std::string next_page_token;
+};
+// Of private datasets, deleted or not, oldest first; of every tenant when `tenant` is empty.
+absl::StatusOr<BudgetNamePage> ListBudgetNames(Transaction& transaction, const std::string& tenant, int64_t page_size,
+                                               const std::string& page_token);
+// Of the same, the one with the largest share of its cap posted or reserved.
+absl::StatusOr<std::optional<BudgetOfDataset>> FullestBudget(Transaction& transaction, const std::string& tenant);
 struct DatasetPage {
   std::vector<v1::Dataset> datasets;
   std::string next_page_token;
@@ -75,8 +92,11 @@ absl::Status SetUploadState(Transaction& transaction, const std::string& name, v
 // fingerprint (SHA-256 of the request) under the same id is ALREADY_EXISTS / REQUEST_ID_REUSED.
 absl::StatusOr<std::optional<std::string>> FindAnswer(Transaction& transaction, const std::string& scope,
                                                       const std::string& request_id, const std::string& fingerprint);
-absl::Status RememberAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
-                            const std::string& fingerprint, const std::string& answer, absl::Time now);
+// Takes an id for a request whose answer follows in the same transaction; false when it was taken before.
+absl::StatusOr<bool> ClaimAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
+                                 const std::string& fingerprint, absl::Time now);
+absl::Status StoreAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
+                         const std::string& answer);
 
 }  // namespace dpar
 

@@ -45,19 +45,26 @@ absl::StatusOr<bool> Recall(Transaction& transaction, const RequestKey& key, goo
 
 absl::Status Remember(Transaction& transaction, const RequestKey& key, const google::protobuf::Message& answer,
                       absl::Time now) {
-  return RememberAnswer(transaction, key.scope, key.request_id, key.fingerprint, Serialise(answer), now);
+  DPAR_ASSIGN_OR_RETURN(const bool claimed, ClaimAnswer(transaction, key.scope, key.request_id, key.fingerprint, now));
+  if (!claimed) {
+    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                     "the same request was carried out meanwhile; ask again for its answer");
+  }
+  return StoreAnswer(transaction, key.scope, key.request_id, Serialise(answer));
 }
 
 absl::Status Once(Database& database, const RequestKey& key, absl::Time now, google::protobuf::Message& answer,
                   const std::function<absl::Status(Transaction&)>& body) {
   return database.Write([&](Transaction& transaction) -> absl::Status {
     answer.Clear();
-    DPAR_ASSIGN_OR_RETURN(const bool recalled, Recall(transaction, key, answer));
-    if (recalled) {
-      return absl::OkStatus();
+    // The id is claimed before anything is done. Of two at once, the second waits here for the first to end.
+    DPAR_ASSIGN_OR_RETURN(const bool claimed,
+                          ClaimAnswer(transaction, key.scope, key.request_id, key.fingerprint, now));
+    if (!claimed) {
+      return Recall(transaction, key, answer).status();
     }
     DPAR_RETURN_IF_ERROR(body(transaction));
-    return Remember(transaction, key, answer, now);
+    return StoreAnswer(transaction, key.scope, key.request_id, Serialise(answer));
   });
 }
 

@@ -1,4 +1,5 @@
 // The schema, as a list of steps: step i brings version i to i + 1. A released step is never changed.
+#include <algorithm>
 #include <array>
 
 #include "absl/strings/str_cat.h"
@@ -115,12 +116,35 @@ CREATE TABLE outputs (
 // The released, noisy accuracy of a job that succeeded, where one was asked for.
 constexpr const char* kVersion2 = "ALTER TABLE jobs ADD COLUMN evaluation TEXT";
 
-constexpr std::array<const char*, 2> kSteps = {kVersion1, kVersion2};
+// Leases: `lease` counts how often a job was leased and is the fencing token of the attempt that runs. Size of a
+// dataset's file, rounded up to a power of two; what a job is expected to need.
+constexpr const char* kVersion3 = R"sql(
+ALTER TABLE jobs ADD COLUMN priority BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN memory_bytes BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN not_before BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN lease BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN lease_owner TEXT NOT NULL DEFAULT '';
+ALTER TABLE jobs ADD COLUMN lease_expire_time BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE jobs ADD COLUMN progress TEXT;
+DROP INDEX jobs_by_state;
+CREATE INDEX jobs_to_lease ON jobs (state, tenant, priority DESC, create_time, name);
+CREATE INDEX jobs_by_start ON jobs (tenant, start_time);
+ALTER TABLE outputs ADD COLUMN lease BIGINT NOT NULL DEFAULT 0;
+ALTER TABLE datasets ADD COLUMN stored_bytes BIGINT NOT NULL DEFAULT 0
+)sql";
+
+constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3};
+
+// Two servers that start at once on an empty store.
+constexpr absl::Duration kMigrationPatience = absl::Minutes(1);
 
 }  // namespace
 
-absl::Status Migrate(Database& database) {
-  return database.Write([](Transaction& transaction) -> absl::Status {
+absl::Status Migrate(Database& database) { return MigrateTo(database, kSchemaVersion); }
+
+absl::Status MigrateTo(Database& database, int64_t target) {
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, database.Hold("schema", kMigrationPatience));
+  return database.Write([target](Transaction& transaction) -> absl::Status {
     DPAR_RETURN_IF_ERROR(
         transaction.Execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", {}).status());
     DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query("SELECT version FROM schema_version", {}));
@@ -137,13 +161,12 @@ absl::Status Migrate(Database& database) {
                        absl::StrCat("the store has schema version ", version, " and this program knows up to ",
                                     kSteps.size(), "; run a newer dpard"));
     }
-    for (auto step = static_cast<size_t>(version); step < kSteps.size(); ++step) {
-      for (const absl::string_view statement : absl::StrSplit(kSteps[step], ';')) {
+    for (int64_t step = version; step < target; ++step) {
+      for (const absl::string_view statement : absl::StrSplit(kSteps.at(static_cast<size_t>(step)), ';')) {
         DPAR_RETURN_IF_ERROR(transaction.Execute(statement, {}).status());
       }
     }
-    return transaction.Execute("UPDATE schema_version SET version = $1", {static_cast<int64_t>(kSteps.size())})
-        .status();
+    return transaction.Execute("UPDATE schema_version SET version = $1", {std::max(version, target)}).status();
   });
 }
 

@@ -1,7 +1,8 @@
 // The embedded engine: one connection that writes, and as many that read as there are readers at once. In WAL mode
-// readers see the last commit and never wait for the writer.
+// readers see the last commit and never wait for the writer. One process has the store to itself.
 #include <sqlite3.h>
 
+#include <map>
 #include <memory>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/store/busy_names.h"
 #include "server/store/database.h"
 
 namespace dpar {
@@ -66,22 +68,73 @@ Value Column(sqlite3_stmt* statement, int column) {
   }
 }
 
-using Connection = std::unique_ptr<sqlite3, decltype(&sqlite3_close)>;
+// A connection and the statements that were prepared on it. Statements are a fixed set of texts, so none is dropped.
+class Connection {
+ public:
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path) {
+    sqlite3* raw = nullptr;
+    const int code =
+        sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
+    auto connection = std::make_unique<Connection>(raw);
+    if (code != SQLITE_OK) {
+      return SqliteError(raw, code);
+    }
+    sqlite3_extended_result_codes(raw, 1);
+    sqlite3_busy_timeout(raw, kBusyTimeoutMilliseconds);
+    DPAR_RETURN_IF_ERROR(connection->Run("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
+    return connection;
+  }
+
+  explicit Connection(sqlite3* raw) : raw_(raw, &sqlite3_close) {}
+
+  [[nodiscard]] sqlite3* raw() const { return raw_.get(); }
+
+  // Runs statements without parameters or results.
+  absl::Status Run(const char* sql) {
+    const int code = sqlite3_exec(raw_.get(), sql, nullptr, nullptr, nullptr);
+    return code == SQLITE_OK ? absl::OkStatus() : SqliteError(raw_.get(), code);
+  }
+
+  absl::StatusOr<sqlite3_stmt*> Prepare(absl::string_view sql) {
+    Statement& statement = statements_.try_emplace(std::string(sql), nullptr, &sqlite3_finalize).first->second;
+    if (statement == nullptr) {
+      sqlite3_stmt* prepared = nullptr;
+      const int code = sqlite3_prepare_v3(raw_.get(), sql.data(), static_cast<int>(sql.size()),
+                                          SQLITE_PREPARE_PERSISTENT, &prepared, nullptr);
+      if (code != SQLITE_OK) {
+        return SqliteError(raw_.get(), code);
+      }
+      statement.reset(prepared);
+    }
+    return statement.get();
+  }
+
+ private:
+  using Statement = std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)>;
+
+  // Statements go before their connection.
+  std::unique_ptr<sqlite3, decltype(&sqlite3_close)> raw_;
+  std::map<std::string, Statement> statements_;
+};
 
 class SqliteTransaction final : public Transaction {
  public:
-  explicit SqliteTransaction(sqlite3* connection) : connection_(connection) {}
+  explicit SqliteTransaction(Connection& connection) : connection_(connection) {}
 
   absl::StatusOr<std::vector<Row>> Query(absl::string_view sql, const std::vector<Value>& parameters) override {
-    sqlite3_stmt* statement = nullptr;
-    int code = sqlite3_prepare_v2(connection_, sql.data(), static_cast<int>(sql.size()), &statement, nullptr);
-    const absl::Cleanup finalize = [statement] { sqlite3_finalize(statement); };
+    DPAR_RETURN_IF_ERROR(CheckParameters(parameters));
+    DPAR_ASSIGN_OR_RETURN(sqlite3_stmt* const statement, connection_.Prepare(sql));
+    const absl::Cleanup reset = [statement] {
+      sqlite3_reset(statement);
+      sqlite3_clear_bindings(statement);
+    };
+    int code = SQLITE_OK;
     for (size_t i = 0; code == SQLITE_OK && i < parameters.size(); ++i) {
       const int index = sqlite3_bind_parameter_index(statement, absl::StrCat("$", i + 1).c_str());
       code = index == 0 ? SQLITE_OK : Bind(statement, index, parameters[i]);
     }
     if (code != SQLITE_OK) {
-      return SqliteError(connection_, code);
+      return SqliteError(connection_.raw(), code);
     }
     std::vector<Row> rows;
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
@@ -92,96 +145,132 @@ class SqliteTransaction final : public Transaction {
       }
     }
     if (code != SQLITE_DONE) {
-      return SqliteError(connection_, code);
+      return SqliteError(connection_.raw(), code);
     }
     return rows;
   }
 
   absl::StatusOr<int64_t> Execute(absl::string_view sql, const std::vector<Value>& parameters) override {
     DPAR_RETURN_IF_ERROR(Query(sql, parameters).status());
-    return sqlite3_changes64(connection_);
+    return sqlite3_changes64(connection_.raw());
   }
+
+  absl::Status ExecuteLater(absl::string_view sql, const std::vector<Value>& parameters,
+                            const absl::Status& otherwise) override {
+    DPAR_ASSIGN_OR_RETURN(const int64_t changed, Execute(sql, parameters));
+    if (changed != 1) {
+      unchanged_ = otherwise;
+    }
+    return unchanged_;
+  }
+
+  // A transaction that writes has the whole store to itself.
+  absl::Status Lock(Guard /*guard*/, const std::string& /*name*/) override { return absl::OkStatus(); }
+  [[nodiscard]] absl::string_view for_update() const override { return ""; }
+  [[nodiscard]] absl::string_view skip_locked() const override { return ""; }
+
+  absl::Status Notify(const std::string& notice) override {
+    notices_.push_back(notice);
+    return absl::OkStatus();
+  }
+  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
+  // The error of a statement that was to change one row and did not: whatever the body made of it, nothing is
+  // committed.
+  [[nodiscard]] const absl::Status& unchanged() const { return unchanged_; }
 
  private:
-  sqlite3* connection_;
+  Connection& connection_;
+  std::vector<std::string> notices_;
+  absl::Status unchanged_;
 };
 
-absl::Status Run(sqlite3* connection, const char* sql) {
-  const int code = sqlite3_exec(connection, sql, nullptr, nullptr, nullptr);
-  return code == SQLITE_OK ? absl::OkStatus() : SqliteError(connection, code);
-}
-
-absl::StatusOr<Connection> Connect(const std::string& path) {
-  sqlite3* raw = nullptr;
-  const int code =
-      sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
-  Connection connection(raw, &sqlite3_close);
-  if (code != SQLITE_OK) {
-    return SqliteError(raw, code);
-  }
-  sqlite3_extended_result_codes(raw, 1);
-  sqlite3_busy_timeout(raw, kBusyTimeoutMilliseconds);
-  DPAR_RETURN_IF_ERROR(Run(raw, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
-  return connection;
-}
-
 // Runs `body` between `begin` and COMMIT, or rolls back.
-absl::Status RunTransaction(sqlite3* connection, const char* begin,
-                            const std::function<absl::Status(Transaction&)>& body) {
-  DPAR_RETURN_IF_ERROR(Run(connection, begin));
-  SqliteTransaction transaction(connection);
-  absl::Status status = body(transaction);
-  if (status.ok()) {
-    status = Run(connection, "COMMIT");
-  }
-  if (!status.ok() && sqlite3_get_autocommit(connection) == 0) {
-    // The error that ended the transaction is the one to report; closing it cannot fail in a way that keeps it open.
-    Run(connection, "ROLLBACK").IgnoreError();
-  }
-  return status;
+absl::Status RunTransaction(Connection& connection, const char* begin, SqliteTransaction& transaction,
+                            const Database::Body& body) {
+  DPAR_RETURN_IF_ERROR(connection.Run(begin));
+  // Also when memory runs out inside. The error that ended the transaction is the one to report; closing it cannot fail
+  // in a way that keeps it open.
+  const absl::Cleanup roll_back = [&connection] {
+    if (sqlite3_get_autocommit(connection.raw()) == 0) {
+      connection.Run("ROLLBACK").IgnoreError();
+    }
+  };
+  DPAR_RETURN_IF_ERROR(body(transaction));
+  DPAR_RETURN_IF_ERROR(transaction.unchanged());
+  return connection.Run("COMMIT");
 }
 
 class SqliteDatabase final : public Database {
  public:
-  SqliteDatabase(std::string path, Connection writer) : path_(std::move(path)), writer_(std::move(writer)) {}
+  SqliteDatabase(std::string path, std::unique_ptr<Connection> writer)
+      : path_(std::move(path)), writer_(std::move(writer)) {}
 
-  absl::Status Write(const std::function<absl::Status(Transaction&)>& body) override {
-    const absl::MutexLock lock(&writer_mutex_);
-    return RunTransaction(writer_.get(), "BEGIN IMMEDIATE", body);
+  absl::Status Write(const Body& body) override {
+    std::vector<std::string> notices;
+    {
+      const absl::MutexLock lock(&writer_mutex_);
+      SqliteTransaction transaction(*writer_);
+      DPAR_RETURN_IF_ERROR(RunTransaction(*writer_, "BEGIN IMMEDIATE", transaction, body));
+      notices = transaction.notices();
+    }
+    if (!notices.empty()) {
+      const absl::MutexLock lock(&listener_mutex_);
+      for (const std::string& notice : notices) {
+        if (listener_) {
+          listener_(notice);
+        }
+      }
+    }
+    return absl::OkStatus();
   }
 
-  absl::Status Read(const std::function<absl::Status(Transaction&)>& body) override {
-    DPAR_ASSIGN_OR_RETURN(Connection reader, TakeReader());
-    absl::Status status = RunTransaction(reader.get(), "BEGIN", body);
+  absl::Status Read(const Body& body) override {
+    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<Connection> reader, TakeReader());
+    SqliteTransaction transaction(*reader);
+    absl::Status status = RunTransaction(*reader, "BEGIN", transaction, body);
     const absl::MutexLock lock(&readers_mutex_);
     readers_.push_back(std::move(reader));
     return status;
   }
 
+  absl::StatusOr<std::unique_ptr<NameHold>> Hold(const std::string& name, absl::Duration patience) override {
+    return names_.Take(name, patience);
+  }
+
+  void Listen(Listener listener) override {
+    const absl::MutexLock lock(&listener_mutex_);
+    listener_ = std::move(listener);
+  }
+
+  [[nodiscard]] bool shared() const override { return false; }
+
  private:
-  absl::StatusOr<Connection> TakeReader() {
+  absl::StatusOr<std::unique_ptr<Connection>> TakeReader() {
     {
       const absl::MutexLock lock(&readers_mutex_);
       if (!readers_.empty()) {
-        Connection reader = std::move(readers_.back());
+        std::unique_ptr<Connection> reader = std::move(readers_.back());
         readers_.pop_back();
         return reader;
       }
     }
-    return Connect(path_);
+    return Connection::Open(path_);
   }
 
   const std::string path_;
+  BusyNames names_;
   absl::Mutex writer_mutex_;
-  Connection writer_ ABSL_GUARDED_BY(writer_mutex_);
+  const std::unique_ptr<Connection> writer_ ABSL_PT_GUARDED_BY(writer_mutex_);
   absl::Mutex readers_mutex_;
-  std::vector<Connection> readers_ ABSL_GUARDED_BY(readers_mutex_);
+  std::vector<std::unique_ptr<Connection>> readers_ ABSL_GUARDED_BY(readers_mutex_);
+  absl::Mutex listener_mutex_;
+  Listener listener_ ABSL_GUARDED_BY(listener_mutex_);
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Database>> OpenSqlite(const std::string& path) {
-  DPAR_ASSIGN_OR_RETURN(Connection writer, Connect(path));
+  DPAR_ASSIGN_OR_RETURN(std::unique_ptr<Connection> writer, Connection::Open(path));
   return std::make_unique<SqliteDatabase>(path, std::move(writer));
 }
 

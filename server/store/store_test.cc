@@ -4,8 +4,12 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -23,6 +27,9 @@
 namespace dpar {
 namespace {
 
+using ::dpar::testing::Engine;
+using ::dpar::testing::EngineName;
+using ::dpar::testing::Engines;
 using ::dpar::testing::TemporaryStore;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
@@ -32,7 +39,7 @@ std::string Reason(const absl::Status& status) {
   return info.has_value() ? info->reason() : "";
 }
 
-class StoreTest : public ::testing::Test {
+class StoreTest : public ::testing::TestWithParam<Engine> {
  protected:
   absl::Status Write(const std::function<absl::Status(Transaction&)>& body) { return store_.database().Write(body); }
 
@@ -40,11 +47,13 @@ class StoreTest : public ::testing::Test {
     ASSERT_TRUE(Write([&](Transaction& t) { return InsertTenant(t, id, std::string("\x00\xff", 2), kNow); }).ok());
   }
 
-  TemporaryStore store_;
+  TemporaryStore store_{GetParam()};
 };
 
-TEST_F(StoreTest, ValuesOfEveryTypeComeBackExactly) {
-  const std::string text("caf\xc3\xa9 \x01 'quoted' $1", 20);
+INSTANTIATE_TEST_SUITE_P(Engines, StoreTest, ::testing::ValuesIn(Engines()), EngineName);
+
+TEST_P(StoreTest, ValuesOfEveryTypeComeBackExactly) {
+  const std::string text = "caf\xc3\xa9 \x01 'quoted' $1";
   ASSERT_TRUE(
       Write([&](Transaction& t) -> absl::Status {
         DPAR_RETURN_IF_ERROR(t.Execute("CREATE TABLE v (a BIGINT, b DOUBLE PRECISION, c TEXT, d BIGINT)", {}).status());
@@ -65,18 +74,122 @@ TEST_F(StoreTest, ValuesOfEveryTypeComeBackExactly) {
                   .ok());
 }
 
-TEST_F(StoreTest, SumsKeepAll64Bits) {
+TEST_P(StoreTest, WhatAnEngineCouldNotGiveBackIsNotStored) {
+  ASSERT_TRUE(
+      Write([](Transaction& t) { return t.Execute("CREATE TABLE v (a DOUBLE PRECISION, b TEXT)", {}).status(); }).ok());
+  const auto insert = [&](double number, const std::string& text) {
+    return Write([&](Transaction& t) { return t.Execute("INSERT INTO v VALUES ($1, $2)", {number, text}).status(); });
+  };
+  EXPECT_EQ(Reason(insert(std::numeric_limits<double>::quiet_NaN(), "")), "INVALID_FIELD");
+  EXPECT_EQ(Reason(insert(-std::numeric_limits<double>::infinity(), "")), "INVALID_FIELD");
+  EXPECT_EQ(Reason(insert(0, std::string("a\0b", 3))), "INVALID_FIELD");
+  EXPECT_TRUE(insert(-0x1.fffffffffffffp-1022, "").ok());
+  ASSERT_TRUE(store_.database()
+                  .Read([](Transaction& t) -> absl::Status {
+                    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, t.Query("SELECT a FROM v", {}));
+                    EXPECT_EQ(rows.size(), 1U);
+                    RowReader reader(rows.at(0));
+                    EXPECT_EQ(reader.Real(), -0x1.fffffffffffffp-1022);
+                    return reader.status();
+                  })
+                  .ok());
+}
+
+TEST_P(StoreTest, AViolatedConstraintIsSaidAndLeavesNothing) {
+  AddTenant("a");
+  const absl::Status twice = Write([](Transaction& t) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(InsertTenant(t, "b", "k", kNow));
+    return t.Execute("INSERT INTO tenants (name, content_key, create_time) VALUES ('tenants/a', '', 1)", {}).status();
+  });
+  EXPECT_EQ(twice.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_TRUE(Write([](Transaction& t) { return InsertTenant(t, "b", "k", kNow); }).ok());
+}
+
+TEST_P(StoreTest, ABodyThatHidesAFailedStatementIsNotCommittedAsIfItHadNot) {
+  // PostgreSQL answers the commit of such a transaction by a rollback; SQLite undoes the statement alone.
+  const absl::Status status = Write([](Transaction& t) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(InsertTenant(t, "b", "k", kNow));
+    EXPECT_FALSE(t.Execute("INSERT INTO no_such_table VALUES (1)", {}).ok());
+    return absl::OkStatus();
+  });
+  int64_t tenants = -1;
+  ASSERT_TRUE(store_.database()
+                  .Read([&](Transaction& t) -> absl::Status {
+                    DPAR_ASSIGN_OR_RETURN(const TenantPage page, ListTenants(t, 10, ""));
+                    tenants = static_cast<int64_t>(page.tenants.size());
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(status.ok(), tenants == 1) << "what is said is what was done";
+}
+
+TEST_P(StoreTest, AReadSeesOneSnapshotWhileOthersWrite) {
+  ASSERT_TRUE(store_.database()
+                  .Read([&](Transaction& t) -> absl::Status {
+                    DPAR_ASSIGN_OR_RETURN(const TenantPage before, ListTenants(t, 10, ""));
+                    EXPECT_TRUE(before.tenants.empty());
+                    AddTenant("later");
+                    DPAR_ASSIGN_OR_RETURN(const TenantPage after, ListTenants(t, 10, ""));
+                    EXPECT_TRUE(after.tenants.empty());
+                    return absl::OkStatus();
+                  })
+                  .ok());
+}
+
+TEST_P(StoreTest, NoticesAreHeardAfterTheCommitAndNotAfterARollback) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> heard;
+  bool listening = false;
+  store_.database().Listen([&](const std::string& notice) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (notice.empty()) {
+      listening = true;
+    } else {
+      heard.push_back(notice);
+    }
+    changed.notify_all();
+  });
+  if (store_.database().shared()) {
+    std::unique_lock<std::mutex> lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return listening; }));
+  }
+  EXPECT_FALSE(Write([](Transaction& t) -> absl::Status {
+                 DPAR_RETURN_IF_ERROR(t.Notify("never"));
+                 return absl::AbortedError("no");
+               }).ok());
+  ASSERT_TRUE(Write([](Transaction& t) { return t.Notify("tenants/a/jobs/j"); }).ok());
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    ASSERT_TRUE(changed.wait_for(lock, std::chrono::seconds(10), [&] { return !heard.empty(); }));
+    EXPECT_THAT(heard, ::testing::ElementsAre("tenants/a/jobs/j"));
+  }
+  store_.database().Listen(nullptr);
+}
+
+TEST_P(StoreTest, ANameIsHeldByOneCallerAtATime) {
+  const std::unique_ptr<Database> other = GetParam() == Engine::kPostgres ? store_.OpenAgain() : nullptr;
+  Database& second = other == nullptr ? store_.database() : *other;
+  absl::StatusOr<std::unique_ptr<NameHold>> hold = store_.database().Hold("n", absl::ZeroDuration());
+  ASSERT_TRUE(hold.ok());
+  EXPECT_EQ(Reason(second.Hold("n", absl::Milliseconds(50)).status()), "SERVER_UNAVAILABLE");
+  EXPECT_TRUE(second.Hold("m", absl::ZeroDuration()).ok());
+  hold->reset();
+  EXPECT_TRUE(second.Hold("n", absl::ZeroDuration()).ok());
+}
+
+TEST_P(StoreTest, SumsKeepAll64Bits) {
   ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
                 DPAR_RETURN_IF_ERROR(t.Execute("CREATE TABLE v (a BIGINT)", {}).status());
                 DPAR_RETURN_IF_ERROR(t.Execute("INSERT INTO v VALUES ($1), ($1)", {int64_t{1} << 40}).status());
-                DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, t.Query("SELECT SUM(a) FROM v", {}));
+                DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, t.Query("SELECT CAST(SUM(a) AS BIGINT) FROM v", {}));
                 RowReader reader(rows.at(0));
                 EXPECT_EQ(reader.Int(), int64_t{1} << 41);
                 return reader.status();
               }).ok());
 }
 
-TEST_F(StoreTest, AColumnOfAnotherTypeIsDataLoss) {
+TEST_P(StoreTest, AColumnOfAnotherTypeIsDataLoss) {
   const Row row = {std::string("text")};
   RowReader reader(row);
   EXPECT_EQ(reader.Int(), 0);
@@ -84,14 +197,14 @@ TEST_F(StoreTest, AColumnOfAnotherTypeIsDataLoss) {
   EXPECT_EQ(Reason(reader.status()), "STORE_CORRUPT");
 }
 
-TEST_F(StoreTest, AColumnThatIsNotThereIsDataLoss) {
+TEST_P(StoreTest, AColumnThatIsNotThereIsDataLoss) {
   const Row row;
   RowReader reader(row);
   EXPECT_EQ(reader.Text(), "");
   EXPECT_EQ(reader.status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(StoreTest, AFailedBodyLeavesNothing) {
+TEST_P(StoreTest, AFailedBodyLeavesNothing) {
   const absl::Status status = Write([](Transaction& t) -> absl::Status {
     DPAR_RETURN_IF_ERROR(InsertTenant(t, "a", "k", kNow));
     return absl::AbortedError("no");
@@ -106,7 +219,8 @@ TEST_F(StoreTest, AFailedBodyLeavesNothing) {
                   .ok());
 }
 
-TEST_F(StoreTest, ConcurrentWritersDoNotLoseUpdates) {
+TEST_P(StoreTest, WritersBehindOneGuardDoNotLoseUpdates) {
+  AddTenant("guard");
   ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
                 DPAR_RETURN_IF_ERROR(t.Execute("CREATE TABLE counter (n BIGINT)", {}).status());
                 return t.Execute("INSERT INTO counter VALUES (0)", {}).status();
@@ -117,6 +231,7 @@ TEST_F(StoreTest, ConcurrentWritersDoNotLoseUpdates) {
     threads.emplace_back([&] {
       for (int k = 0; k < 25; ++k) {
         const absl::Status status = Write([](Transaction& t) -> absl::Status {
+          DPAR_RETURN_IF_ERROR(t.Lock(Guard::kTenant, "tenants/guard"));
           DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, t.Query("SELECT n FROM counter", {}));
           RowReader reader(rows.at(0));
           return t.Execute("UPDATE counter SET n = $1", {reader.Int() + 1}).status();
@@ -139,18 +254,44 @@ TEST_F(StoreTest, ConcurrentWritersDoNotLoseUpdates) {
                   .ok());
 }
 
-TEST_F(StoreTest, MigratingTwiceChangesNothing) { EXPECT_TRUE(Migrate(store_.database()).ok()); }
+TEST_P(StoreTest, MigratingTwiceChangesNothing) { EXPECT_TRUE(Migrate(store_.database()).ok()); }
 
-TEST_F(StoreTest, AStoreOfTheFirstVersionIsBroughtToThePresentOne) {
-  ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
-                DPAR_RETURN_IF_ERROR(t.Execute("ALTER TABLE jobs DROP COLUMN evaluation", {}).status());
-                return t.Execute("UPDATE schema_version SET version = 1", {}).status();
-              }).ok());
-  ASSERT_TRUE(Migrate(store_.database()).ok());
-  EXPECT_TRUE(Write([](Transaction& t) { return t.Query("SELECT evaluation FROM jobs", {}).status(); }).ok());
+TEST_P(StoreTest, AStoreOfTheFirstVersionIsBroughtToThePresentOneWithWhatItHolds) {
+  TemporaryStore old(GetParam(), 1);
+  ASSERT_TRUE(old.database()
+                  .Write([](Transaction& t) -> absl::Status {
+                    DPAR_RETURN_IF_ERROR(InsertTenant(t, "a", "k", kNow));
+                    DPAR_RETURN_IF_ERROR(t.Execute("INSERT INTO datasets (name, tenant, create_time, node_count, "
+                                                   "feature_count, class_count, is_public, content_digest) "
+                                                   "VALUES ('tenants/a/datasets/d', 'tenants/a', 1, 1, 1, 2, 1, 'x')",
+                                                   {})
+                                             .status());
+                    return t
+                        .Execute(
+                            "INSERT INTO jobs (name, tenant, dataset, spec, plan, state, failure, create_time, "
+                            "attempts, cancel_requested) VALUES ('tenants/a/jobs/j', 'tenants/a', "
+                            "'tenants/a/datasets/d', '{}', '{}', 1, '', 1, 0, 0)",
+                            {})
+                        .status();
+                  })
+                  .ok());
+  ASSERT_TRUE(Migrate(old.database()).ok());
+  EXPECT_TRUE(old.database()
+                  .Read([](Transaction& t) -> absl::Status {
+                    DPAR_ASSIGN_OR_RETURN(
+                        const std::vector<Row> rows,
+                        t.Query("SELECT name, lease, not_before, COALESCE(evaluation, '') FROM jobs", {}));
+                    RowReader reader(rows.at(0));
+                    EXPECT_EQ(reader.Text(), "tenants/a/jobs/j");
+                    EXPECT_EQ(reader.Int(), 0);
+                    EXPECT_EQ(reader.Int(), 0);
+                    EXPECT_EQ(reader.Text(), "");
+                    return reader.status();
+                  })
+                  .ok());
 }
 
-TEST_F(StoreTest, ASchemaFromTheFutureIsRefused) {
+TEST_P(StoreTest, ASchemaFromTheFutureIsRefused) {
   ASSERT_TRUE(
       Write([](Transaction& t) { return t.Execute("UPDATE schema_version SET version = 99", {}).status(); }).ok());
   const absl::Status status = Migrate(store_.database());
@@ -158,13 +299,13 @@ TEST_F(StoreTest, ASchemaFromTheFutureIsRefused) {
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("newer dpard"));
 }
 
-TEST_F(StoreTest, AFileThatIsNoDatabaseIsDataLoss) {
+TEST_P(StoreTest, AFileThatIsNoDatabaseIsDataLoss) {
   const std::string path = store_.directory().root() + "/not-a-database";
   ASSERT_TRUE(WriteFileDurably(path, std::string(4096, 'x'), 0600).ok());
   EXPECT_EQ(OpenSqlite(path).status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(StoreTest, ATenantIdIsTakenOnce) {
+TEST_P(StoreTest, ATenantIdIsTakenOnce) {
   AddTenant("acme");
   const absl::Status again = Write([](Transaction& t) { return InsertTenant(t, "acme", "k", kNow); });
   EXPECT_EQ(again.code(), absl::StatusCode::kAlreadyExists);
@@ -177,7 +318,7 @@ TEST_F(StoreTest, ATenantIdIsTakenOnce) {
               }).ok());
 }
 
-TEST_F(StoreTest, PagesJoinUpWithoutGapsOrRepeats) {
+TEST_P(StoreTest, PagesJoinUpWithoutGapsOrRepeats) {
   for (int i = 0; i < 7; ++i) {
     AddTenant(absl::StrCat("t", i));
   }
@@ -216,7 +357,7 @@ StoredDataset PublicDataset(const std::string& name) {
   return stored;
 }
 
-TEST_F(StoreTest, ADatasetsIdIsNeverUsedAgain) {
+TEST_P(StoreTest, ADatasetsIdIsNeverUsedAgain) {
   AddTenant("acme");
   const StoredDataset stored = PublicDataset("tenants/acme/datasets/d");
   ASSERT_TRUE(Write([&](Transaction& t) { return InsertDataset(t, stored, 5); }).ok());
@@ -229,7 +370,7 @@ TEST_F(StoreTest, ADatasetsIdIsNeverUsedAgain) {
   EXPECT_EQ(twice.code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(StoreTest, OneDatasetPastTheLimitIsRefusedWithTheLimit) {
+TEST_P(StoreTest, OneDatasetPastTheLimitIsRefusedWithTheLimit) {
   AddTenant("acme");
   ASSERT_TRUE(Write([](Transaction& t) { return InsertDataset(t, PublicDataset("tenants/acme/datasets/a"), 1); }).ok());
   const absl::Status over =
@@ -239,7 +380,7 @@ TEST_F(StoreTest, OneDatasetPastTheLimitIsRefusedWithTheLimit) {
   EXPECT_EQ(GetErrorInfo(over)->metadata().at("maximum"), "1");
 }
 
-TEST_F(StoreTest, APrivateDatasetWithoutABudgetIsCorruption) {
+TEST_P(StoreTest, APrivateDatasetWithoutABudgetIsCorruption) {
   AddTenant("acme");
   StoredDataset stored = PublicDataset("tenants/acme/datasets/d");
   stored.dataset.set_is_public(false);
@@ -248,20 +389,26 @@ TEST_F(StoreTest, APrivateDatasetWithoutABudgetIsCorruption) {
   EXPECT_EQ(Reason(get), "STORE_CORRUPT");
 }
 
-TEST_F(StoreTest, AnAnswerIsRepeatedOnlyForTheSameRequest) {
+TEST_P(StoreTest, AnAnswerIsRepeatedOnlyForTheSameRequest) {
   const std::string answer("\x00\x01", 2);
-  ASSERT_TRUE(Write([&](Transaction& t) { return RememberAnswer(t, "s", "id", "f", answer, kNow); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                DPAR_ASSIGN_OR_RETURN(const bool first, ClaimAnswer(t, "s", "id", "f", kNow));
+                EXPECT_TRUE(first);
+                return StoreAnswer(t, "s", "id", answer);
+              }).ok());
   ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
                 DPAR_ASSIGN_OR_RETURN(const auto same, FindAnswer(t, "s", "id", "f"));
                 EXPECT_EQ(same, answer);
                 DPAR_ASSIGN_OR_RETURN(const auto other_scope, FindAnswer(t, "s2", "id", "f"));
                 EXPECT_EQ(other_scope, std::nullopt);
                 EXPECT_EQ(Reason(FindAnswer(t, "s", "id", "g").status()), "REQUEST_ID_REUSED");
+                DPAR_ASSIGN_OR_RETURN(const bool again, ClaimAnswer(t, "s", "id", "f", kNow));
+                EXPECT_FALSE(again);
                 return absl::OkStatus();
               }).ok());
 }
 
-TEST_F(StoreTest, ATokenIsRevokedOnceAndKeepsItsFirstTime) {
+TEST_P(StoreTest, ATokenIsRevokedOnceAndKeepsItsFirstTime) {
   StoredToken stored;
   stored.token.set_name("operator/tokens/abc");
   stored.token.set_role(v1::OPERATOR);
@@ -281,7 +428,7 @@ TEST_F(StoreTest, ATokenIsRevokedOnceAndKeepsItsFirstTime) {
   EXPECT_EQ(Write([](Transaction& t) { return RevokeToken(t, "zzz", kNow); }).code(), absl::StatusCode::kNotFound);
 }
 
-TEST_F(StoreTest, ATokenOfATenantWithTheOperatorsRoleIsCorruption) {
+TEST_P(StoreTest, ATokenOfATenantWithTheOperatorsRoleIsCorruption) {
   StoredToken stored;
   stored.token.set_name("tenants/acme/tokens/abc");
   stored.tenant = "tenants/acme";
@@ -290,7 +437,7 @@ TEST_F(StoreTest, ATokenOfATenantWithTheOperatorsRoleIsCorruption) {
   EXPECT_EQ(Reason(Write([](Transaction& t) { return GetToken(t, "abc").status(); })), "STORE_CORRUPT");
 }
 
-TEST_F(StoreTest, FilesAreWrittenWholeWithTheAskedMode) {
+TEST_P(StoreTest, FilesAreWrittenWholeWithTheAskedMode) {
   const std::string path = store_.directory().root() + "/a/b/key";
   ASSERT_TRUE(MakeParentDirectory(path).ok());
   ASSERT_TRUE(WriteFileDurably(path, "first", 0600).ok());
@@ -304,7 +451,7 @@ TEST_F(StoreTest, FilesAreWrittenWholeWithTheAskedMode) {
   EXPECT_FALSE(std::filesystem::exists(path + ".part"));
 }
 
-TEST_F(StoreTest, ReadingOrWritingWhereNothingIsIsUnavailable) {
+TEST_P(StoreTest, ReadingOrWritingWhereNothingIsIsUnavailable) {
   EXPECT_EQ(ReadWholeFile("/nonexistent/file").status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(WriteFileDurably("/nonexistent/file", "x", 0600).code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(RemoveTree("/nonexistent/file").ok());
@@ -314,8 +461,10 @@ TEST(DataDirectory, ResourcesHaveTheirOwnPlaces) {
   const DataDirectory directory("/data");
   EXPECT_EQ(directory.UploadFile("tenants/t/uploads/u"), "/data/uploads/t/u");
   EXPECT_EQ(directory.DatasetFile("tenants/t/datasets/d"), "/data/datasets/t/d/graph.sealed");
-  EXPECT_EQ(directory.WeightsFile("tenants/t/jobs/j"), "/data/jobs/t/j/model.npz");
-  EXPECT_EQ(directory.ScriptFile("tenants/t/jobs/j"), "/data/jobs/t/j/model.pt");
+  EXPECT_EQ(directory.WeightsFile("tenants/t/jobs/j", 3), "/data/jobs/t/j/3/model.npz");
+  EXPECT_EQ(directory.ScriptFile("tenants/t/jobs/j", 3), "/data/jobs/t/j/3/model.pt");
+  EXPECT_EQ(directory.WeightsFile("tenants/t/jobs/j", 0), "/data/jobs/t/j/model.npz")
+      << "made before there were leases";
 }
 
 }  // namespace

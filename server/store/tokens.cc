@@ -25,7 +25,7 @@ absl::StatusOr<StoredToken> ReadToken(const Row& row) {
   const std::string parent = reader.Text();
   v1::Token& token = stored.token;
   token.set_name(parent + "/tokens/" + id);
-  token.set_role(static_cast<v1::Role>(reader.Int()));
+  token.set_role(static_cast<v1::Role>(reader.Int32()));
   token.set_purpose(reader.Text());
   stored.salt = reader.Text();
   stored.hash = reader.Text();

@@ -22,7 +22,7 @@ absl::Status CannotStore() {
                    "the server could not store the file (its disk may be full); try again later");
 }
 
-UploadWriter::UploadWriter(std::unique_ptr<BusyNames::Hold> hold, int descriptor, int64_t offset, int64_t size,
+UploadWriter::UploadWriter(std::unique_ptr<NameHold> hold, int descriptor, int64_t offset, int64_t size,
                            int64_t max_chunk)
     : hold_(std::move(hold)), descriptor_(descriptor), offset_(offset), size_(size), max_chunk_(max_chunk) {}
 

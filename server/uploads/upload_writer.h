@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "server/uploads/busy_names.h"
+#include "server/store/database.h"
 
 namespace dpar {
 
@@ -21,7 +21,7 @@ absl::Status CannotStore();
 // Appends to one upload, which no other writer can do meanwhile.
 class UploadWriter {
  public:
-  UploadWriter(std::unique_ptr<BusyNames::Hold> hold, int descriptor, int64_t offset, int64_t size, int64_t max_chunk);
+  UploadWriter(std::unique_ptr<NameHold> hold, int descriptor, int64_t offset, int64_t size, int64_t max_chunk);
   ~UploadWriter();
   UploadWriter(const UploadWriter&) = delete;
   UploadWriter& operator=(const UploadWriter&) = delete;
@@ -33,7 +33,7 @@ class UploadWriter {
   absl::StatusOr<int64_t> Commit();
 
  private:
-  const std::unique_ptr<BusyNames::Hold> hold_;
+  const std::unique_ptr<NameHold> hold_;
   const int descriptor_;
   int64_t offset_;
   const int64_t size_;

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -33,6 +34,8 @@ namespace fs = std::filesystem;
 
 constexpr size_t kDigestKeyBytes = 32;
 constexpr size_t kBudgetIdBytes = 16;
+// How long a writer waits for another to notice that its connection is gone.
+constexpr absl::Duration kBusyWait = absl::Seconds(10);
 
 absl::Status CheckSize(absl::string_view field, int64_t value, int64_t low, absl::string_view limit, int64_t maximum) {
   if (value > maximum) {
@@ -105,6 +108,8 @@ absl::Status UploadEnded(const StoredUpload& stored) {
                             : "the upload was refused and its bytes are gone; open another",
                    {{"committed_offset", absl::StrCat(finished ? size : 0)}, {"size", absl::StrCat(size)}});
 }
+
+std::string TenantOf(const std::string& dataset) { return dataset.substr(0, dataset.find("/datasets/")); }
 
 std::string DatasetName(const StoredUpload& stored) {
   return absl::StrCat(stored.declared.parent(), "/datasets/", stored.declared.dataset_id());
@@ -211,6 +216,10 @@ absl::Status CheckClasses(const Graph& graph) {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<NameHold>> Uploads::Hold(const std::string& name) const {
+  return database_.Hold(name, kBusyWait);
+}
+
 absl::StatusOr<StoredUpload> Uploads::Find(const std::string& name) const {
   return ReadFrom(database_, [&](Transaction& transaction) { return GetUpload(transaction, name); });
 }
@@ -244,6 +253,7 @@ absl::StatusOr<v1::Upload> Uploads::Open(const v1::OpenUploadRequest& request, a
   v1::Upload upload;
   const RequestKey key = MakeRequestKey(request.parent(), "OpenUpload", request.request_id(), request);
   DPAR_RETURN_IF_ERROR(Once(database_, key, now, upload, [&](Transaction& transaction) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(transaction.Lock(Guard::kTenant, request.parent()));
     DPAR_ASSIGN_OR_RETURN(const bool taken, DatasetIdTaken(transaction, dataset));
     if (taken) {
       return IdTaken(dataset);
@@ -263,7 +273,7 @@ absl::StatusOr<v1::Upload> Uploads::Get(const std::string& name) {
 
 absl::StatusOr<std::unique_ptr<UploadWriter>> Uploads::StartWriting(const std::string& name, int64_t offset) {
   DPAR_RETURN_IF_ERROR(Find(name).status());
-  DPAR_ASSIGN_OR_RETURN(std::unique_ptr<BusyNames::Hold> hold, busy_.Take(name));
+  DPAR_ASSIGN_OR_RETURN(std::unique_ptr<NameHold> hold, Hold(name));
   DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(name));
   if (stored.state != v1::Upload::OPEN) {
     return UploadEnded(stored);
@@ -316,7 +326,7 @@ absl::Status Uploads::RefuseAbandoned(const std::string& tenant, absl::Time now)
                           return OpenUploadsBefore(transaction, tenant, oldest);
                         }));
   for (const std::string& name : names) {
-    DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<BusyNames::Hold> hold, busy_.Take(name));
+    DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, Hold(name));
     DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(name));
     if (stored.state == v1::Upload::OPEN) {
       DPAR_RETURN_IF_ERROR(Refuse(name, absl::OkStatus()));
@@ -334,6 +344,7 @@ struct Uploads::Sealing {
   std::string digest_key;      // hex
   std::string content_digest;  // under the tenant's key; empty for public data
   std::string fresh_budget;    // the id, should the content be new
+  int64_t stored_bytes = 0;    // as in StoredDataset
 };
 
 absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadRequest& request,
@@ -341,7 +352,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadR
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   DPAR_RETURN_IF_ERROR(ValidateSha256(request.sha256()));
   DPAR_RETURN_IF_ERROR(Find(request.name()).status());
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<BusyNames::Hold> hold, busy_.Take(request.name()));
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, Hold(request.name()));
   DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(request.name()));
   v1::FinishUploadResponse answer;
   const RequestKey key = MakeRequestKey(stored.declared.parent(), "FinishUpload", request.request_id(), request);
@@ -357,7 +368,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadR
   if (const absl::Status status = CheckComplete(stored, request.sha256()); !status.ok()) {
     return IsRefusal(status) ? Refuse(stored.name, status) : status;
   }
-  Sealing sealing{stored, key, context, DescribeDataset(stored, context.time), {}, {}, {}};
+  Sealing sealing{stored, key, context, DescribeDataset(stored, context.time), {}, {}, {}, 0};
   return Seal(sealing, random);
 }
 
@@ -381,7 +392,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, RandomS
   const StoredUpload& stored = sealing.stored;
   const std::string& name = sealing.dataset.name();
   // Two uploads may have been opened for one id. The first to get here has it, and its file is not written over.
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<BusyNames::Hold> hold, busy_.Take(name));
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, Hold(name));
   DPAR_ASSIGN_OR_RETURN(const bool taken, IsTaken(name));
   if (taken) {
     return Refuse(stored.name, IdTaken(name));
@@ -398,6 +409,8 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, RandomS
   DPAR_RETURN_IF_ERROR(Digest(imported->graph, sealing, random));
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory_.DatasetFile(name)));
   absl::Status status = WriteSealedGraph(directory_.DatasetFile(name), imported->graph);
+  sealing.stored_bytes =
+      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(FileSize(directory_.DatasetFile(name)))));
   v1::FinishUploadResponse answer;
   if (status.ok()) {
     status = database_.Write([&](Transaction& transaction) { return Record(transaction, sealing, answer); });
@@ -414,7 +427,8 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, RandomS
 absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const {
   const v1::OpenUploadRequest& declared = sealing.stored.declared;
   answer.Clear();
-  StoredDataset dataset{sealing.dataset, ""};
+  DPAR_RETURN_IF_ERROR(transaction.Lock(Guard::kTenant, declared.parent()));
+  StoredDataset dataset{sealing.dataset, "", sealing.stored_bytes};
   DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> known,
                         FindBudgetByContent(transaction, declared.parent(), sealing.content_digest));
   if (declared.is_public() && known.has_value()) {
@@ -442,27 +456,46 @@ absl::StatusOr<bool> Uploads::IsTaken(const std::string& dataset) const {
   return ReadFrom(database_, [&](Transaction& transaction) { return DatasetIdTaken(transaction, dataset); });
 }
 
-// A commit can succeed and still report an error, so the store is asked before anything is removed.
+// A commit can succeed and still report an error, or be carried out after the server that sent it has died. So the
+// store is asked before anything is removed, and only once no transaction holds the tenant: that of Record does until
+// it has ended.
 absl::Status Uploads::RemoveUnlessSealed(const std::string& dataset) const {
-  DPAR_ASSIGN_OR_RETURN(const bool taken, IsTaken(dataset));
-  return taken ? absl::OkStatus() : RemoveTree(fs::path(directory_.DatasetFile(dataset)).parent_path().string());
+  absl::Status found;
+  DPAR_RETURN_IF_ERROR(database_.Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(transaction.Lock(Guard::kTenant, TenantOf(dataset)));
+    found = GetDataset(transaction, dataset).status();
+    return absl::IsNotFound(found) ? absl::OkStatus() : found;
+  }));
+  return absl::IsNotFound(found) ? RemoveTree(fs::path(directory_.DatasetFile(dataset)).parent_path().string())
+                                 : absl::OkStatus();
 }
 
 absl::Status Uploads::Sweep() {
   DPAR_RETURN_IF_ERROR(
-      ForEachEntry(directory_.root(), "uploads", [&](const std::string& name, const std::string& path) {
-        const absl::StatusOr<StoredUpload> stored = Find(name);
-        if (!stored.ok() && !absl::IsNotFound(stored.status())) {
-          return stored.status();
-        }
-        const bool open = stored.ok() && stored->state == v1::Upload::OPEN;
-        return open ? absl::OkStatus() : RemoveTree(path);
-      }));
-  return ForEachEntry(directory_.root(), "datasets", [&](const std::string& name, const std::string& path) {
-    const absl::Status found =
-        database_.Read([&](Transaction& transaction) { return GetDataset(transaction, name).status(); });
-    return absl::IsNotFound(found) ? RemoveTree(path) : found;
-  });
+      ForEachEntry(directory_.root(), "uploads",
+                   [&](const std::string& name, const std::string& path) { return SweepUpload(name, path); }));
+  return ForEachEntry(directory_.root(), "datasets",
+                      [&](const std::string& name, const std::string& /*path*/) { return SweepDataset(name); });
+}
+
+absl::Status Uploads::SweepUpload(const std::string& name, const std::string& path) const {
+  const absl::StatusOr<StoredUpload> stored = Find(name);
+  if (!stored.ok() && !absl::IsNotFound(stored.status())) {
+    return stored.status();
+  }
+  const bool open = stored.ok() && stored->state == v1::Upload::OPEN;
+  return open ? absl::OkStatus() : RemoveTree(path);
+}
+
+absl::Status Uploads::SweepDataset(const std::string& name) const {
+  // Another server may have written the file and be about to record it.
+  const absl::StatusOr<std::unique_ptr<NameHold>> hold = database_.Hold(name, absl::ZeroDuration());
+  if (!hold.ok()) {
+    return absl::OkStatus();
+  }
+  const absl::Status found =
+      database_.Read([&](Transaction& transaction) { return GetDataset(transaction, name).status(); });
+  return absl::IsNotFound(found) ? RemoveUnlessSealed(name) : found;
 }
 
 }  // namespace dpar

@@ -22,7 +22,6 @@
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/store/datasets.h"
-#include "server/uploads/busy_names.h"
 #include "server/uploads/upload_writer.h"
 
 namespace dpar {
@@ -48,12 +47,14 @@ class Uploads {
   absl::StatusOr<v1::FinishUploadResponse> Finish(const v1::FinishUploadRequest& request, const EntryContext& context,
                                                   RandomSource& random);
 
-  // Removes files that belong to no open upload and no dataset. Only while nothing else runs.
+  // Removes files that belong to no open upload and no dataset, unless somebody works on them.
   absl::Status Sweep();
 
  private:
   struct Sealing;
 
+  // One caller of all servers at a time works on an upload, or seals a dataset of that name.
+  absl::StatusOr<std::unique_ptr<NameHold>> Hold(const std::string& name) const;
   absl::StatusOr<StoredUpload> Find(const std::string& name) const;
   v1::Upload Describe(const StoredUpload& stored) const;
   absl::Status CheckComplete(const StoredUpload& stored, const std::string& sha256) const;
@@ -64,11 +65,12 @@ class Uploads {
   absl::Status Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const;
   absl::StatusOr<bool> IsTaken(const std::string& dataset) const;
   absl::Status RemoveUnlessSealed(const std::string& dataset) const;
+  absl::Status SweepUpload(const std::string& name, const std::string& path) const;
+  absl::Status SweepDataset(const std::string& name) const;
 
   Database& database_;
   const DataDirectory& directory_;
   const Limits limits_;
-  BusyNames busy_;
   // A graph, and a copy of it for its digests, are in memory while it is sealed, so only one is sealed at a time.
   std::mutex import_;
 };

@@ -18,6 +18,7 @@
 #include "core/graph/sealed_graph.h"
 #include "core/random/testing/fixed_random.h"
 #include "server/store/read_from.h"
+#include "server/store/testing/temporary_store.h"
 
 namespace dpar {
 namespace {
@@ -52,7 +53,7 @@ Graph SmallGraph() {
   return graph;
 }
 
-class UploadsTest : public ::testing::Test {
+class UploadsTest : public ::testing::TestWithParam<testing::Engine> {
  protected:
   void SetUp() override {
     std::string pattern = ::testing::TempDir() + "/uploads_XXXXXX";
@@ -60,8 +61,6 @@ class UploadsTest : public ::testing::Test {
     root_ = pattern;
     directory_ = std::make_unique<DataDirectory>(root_ + "/data");
     ASSERT_TRUE(MakeParentDirectory(directory_->Database()).ok());
-    database_ = OpenSqlite(directory_->Database()).value();
-    ASSERT_TRUE(Migrate(*database_).ok());
     for (const std::string tenant : {"acme", "other"}) {
       ASSERT_TRUE(
           database_->Write([&](Transaction& t) { return InsertTenant(t, tenant, "key of " + tenant, kNow); }).ok());
@@ -75,7 +74,6 @@ class UploadsTest : public ::testing::Test {
   }
   void TearDown() override {
     uploads_.reset();
-    database_.reset();
     fs::remove_all(root_);
   }
 
@@ -160,11 +158,14 @@ class UploadsTest : public ::testing::Test {
   std::string last_;
   Limits limits_;
   std::unique_ptr<DataDirectory> directory_;
-  std::unique_ptr<Database> database_;
+  testing::TemporaryStore store_{GetParam()};
+  Database* const database_ = &store_.database();
   std::unique_ptr<Uploads> uploads_;
 };
 
-TEST_F(UploadsTest, AnUploadStartsEmptyAndOpen) {
+INSTANTIATE_TEST_SUITE_P(Engines, UploadsTest, ::testing::ValuesIn(testing::Engines()), testing::EngineName);
+
+TEST_P(UploadsTest, AnUploadStartsEmptyAndOpen) {
   const v1::Upload upload = Open(Declaration("d", "r")).value();
   EXPECT_THAT(upload.name(), ::testing::MatchesRegex("tenants/acme/uploads/[0-9a-f]{16}"));
   EXPECT_EQ(upload.dataset(), "tenants/acme/datasets/d");
@@ -173,12 +174,12 @@ TEST_F(UploadsTest, AnUploadStartsEmptyAndOpen) {
   EXPECT_EQ(upload.state(), v1::Upload::OPEN);
 }
 
-TEST_F(UploadsTest, TheServerNamesADatasetThatItsOwnerDoesNot) {
+TEST_P(UploadsTest, TheServerNamesADatasetThatItsOwnerDoesNot) {
   EXPECT_THAT(Open(Declaration("", "r")).value().dataset(),
               ::testing::MatchesRegex("tenants/acme/datasets/[0-9a-f]{16}"));
 }
 
-TEST_F(UploadsTest, TheSameRequestGivesTheSameUploadWhereItStandsNow) {
+TEST_P(UploadsTest, TheSameRequestGivesTheSameUploadWhereItStandsNow) {
   const v1::Upload first = Open(Declaration("d", "r")).value();
   ASSERT_TRUE(Write(first.name(), 0, bytes_.substr(0, 10)).ok());
   const v1::Upload second = Open(Declaration("d", "r")).value();
@@ -186,14 +187,14 @@ TEST_F(UploadsTest, TheSameRequestGivesTheSameUploadWhereItStandsNow) {
   EXPECT_EQ(second.committed_offset(), 10);
 }
 
-TEST_F(UploadsTest, ARequestIdIsForOneRequest) {
+TEST_P(UploadsTest, ARequestIdIsForOneRequest) {
   ASSERT_TRUE(Open(Declaration("d", "r")).ok());
   const absl::Status status = Open(Declaration("e", "r")).status();
   ExpectError(status, absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED");
   EXPECT_EQ(Metadata(status, "request_id"), "r");
 }
 
-TEST_F(UploadsTest, ADeclarationOutOfBoundsIsRefusedByField) {
+TEST_P(UploadsTest, ADeclarationOutOfBoundsIsRefusedByField) {
   const auto refused = [&](const std::function<void(v1::OpenUploadRequest&)>& change) {
     v1::OpenUploadRequest request = Declaration("d", "r");
     change(request);
@@ -216,7 +217,7 @@ TEST_F(UploadsTest, ADeclarationOutOfBoundsIsRefusedByField) {
   EXPECT_EQ(refused([](auto& r) { r.set_format(static_cast<v1::OpenUploadRequest::Format>(9)); }), "format");
 }
 
-TEST_F(UploadsTest, ADeclarationOverALimitNamesTheLimit) {
+TEST_P(UploadsTest, ADeclarationOverALimitNamesTheLimit) {
   const auto limit = [&](const std::function<void(v1::OpenUploadRequest&)>& change) {
     v1::OpenUploadRequest request = Declaration("d", "r");
     change(request);
@@ -230,7 +231,7 @@ TEST_F(UploadsTest, ADeclarationOverALimitNamesTheLimit) {
   EXPECT_EQ(limit([](auto& r) { r.set_class_count(10'001); }), "max_classes=10000");
 }
 
-TEST_F(UploadsTest, ATenantHasSoManyOpenUploadsAndNoMore) {
+TEST_P(UploadsTest, ATenantHasSoManyOpenUploadsAndNoMore) {
   for (const std::string id : {"a", "b", "c"}) {
     ASSERT_TRUE(Open(Declaration(id, id)).ok());
   }
@@ -239,7 +240,7 @@ TEST_F(UploadsTest, ATenantHasSoManyOpenUploadsAndNoMore) {
   EXPECT_EQ(Metadata(status, "limit"), "max_open_uploads");
 }
 
-TEST_F(UploadsTest, AnUploadThatIsNotFinishedForAWeekNoLongerCounts) {
+TEST_P(UploadsTest, AnUploadThatIsNotFinishedForAWeekNoLongerCounts) {
   for (const std::string id : {"a", "b", "c"}) {
     last_ = Open(Declaration(id, id)).value().name();
     ASSERT_TRUE(Write(last_, 0, "x").ok());
@@ -252,7 +253,7 @@ TEST_F(UploadsTest, AnUploadThatIsNotFinishedForAWeekNoLongerCounts) {
   EXPECT_THAT(FilesBelow("uploads"), IsEmpty());
 }
 
-TEST_F(UploadsTest, AnOwnerMayLowerTheCapButNotRaiseIt) {
+TEST_P(UploadsTest, AnOwnerMayLowerTheCapButNotRaiseIt) {
   v1::OpenUploadRequest above = Declaration("d", "r");
   above.set_cap_epsilon(8.5);
   absl::Status status = Open(above).status();
@@ -274,14 +275,14 @@ TEST_F(UploadsTest, AnOwnerMayLowerTheCapButNotRaiseIt) {
   EXPECT_EQ(budget.cap_delta(), 1e-3);
 }
 
-TEST_F(UploadsTest, WithoutACapTheServersDefaultHolds) {
+TEST_P(UploadsTest, WithoutACapTheServersDefaultHolds) {
   ASSERT_TRUE(Upload("d").ok());
   const v1::Budget budget = ReadFrom(*database_, [&](Transaction& t) { return GetBudget(t, BudgetOf("d")); }).value();
   EXPECT_EQ(budget.cap_epsilon(), 8);
   EXPECT_EQ(budget.cap_delta(), 0.03);  // 1/(10 * 3), one digit, rounded down
 }
 
-TEST_F(UploadsTest, BytesGoOnWhereTheyStoppedAlsoAfterARestart) {
+TEST_P(UploadsTest, BytesGoOnWhereTheyStoppedAlsoAfterARestart) {
   const std::string name = Open(Declaration("d", "r")).value().name();
   EXPECT_EQ(Write(name, 0, bytes_.substr(0, 100)).value(), 100);
   Restart();
@@ -290,7 +291,7 @@ TEST_F(UploadsTest, BytesGoOnWhereTheyStoppedAlsoAfterARestart) {
   EXPECT_TRUE(Finish(name, Sha256Hex(bytes_), "f").ok());
 }
 
-TEST_F(UploadsTest, AStreamThatBreaksOffKeepsWhatArrived) {
+TEST_P(UploadsTest, AStreamThatBreaksOffKeepsWhatArrived) {
   const std::string name = Open(Declaration("d", "r")).value().name();
   {
     auto writer = uploads_->StartWriting(name, 0).value();
@@ -299,7 +300,7 @@ TEST_F(UploadsTest, AStreamThatBreaksOffKeepsWhatArrived) {
   EXPECT_EQ(uploads_->Get(name).value().committed_offset(), 7);
 }
 
-TEST_F(UploadsTest, AnotherOffsetThanTheCommittedOneIsRefused) {
+TEST_P(UploadsTest, AnotherOffsetThanTheCommittedOneIsRefused) {
   const std::string name = Open(Declaration("d", "r")).value().name();
   ASSERT_TRUE(Write(name, 0, bytes_.substr(0, 10)).ok());
   for (const int64_t offset : {int64_t{0}, int64_t{9}, int64_t{11}, int64_t{-1}}) {
@@ -311,7 +312,7 @@ TEST_F(UploadsTest, AnotherOffsetThanTheCommittedOneIsRefused) {
   EXPECT_EQ(uploads_->Get(name).value().committed_offset(), 10);
 }
 
-TEST_F(UploadsTest, AChunkPastTheDeclaredSizeIsRefusedWhole) {
+TEST_P(UploadsTest, AChunkPastTheDeclaredSizeIsRefusedWhole) {
   const std::string name = Open(Declaration("d", "r")).value().name();
   const auto size = static_cast<int64_t>(bytes_.size());
   ASSERT_TRUE(Write(name, 0, bytes_.substr(0, bytes_.size() - 1)).ok());
@@ -321,7 +322,7 @@ TEST_F(UploadsTest, AChunkPastTheDeclaredSizeIsRefusedWhole) {
   EXPECT_EQ(uploads_->Get(name).value().committed_offset(), size - 1);
 }
 
-TEST_F(UploadsTest, AChunkOverTheLimitIsRefused) {
+TEST_P(UploadsTest, AChunkOverTheLimitIsRefused) {
   v1::OpenUploadRequest request = Declaration("d", "r");
   request.set_size_bytes(100'000);
   const std::string name = Open(request).value().name();
@@ -331,7 +332,7 @@ TEST_F(UploadsTest, AChunkOverTheLimitIsRefused) {
   EXPECT_TRUE(Write(name, 0, std::string(4096, 'x')).ok());
 }
 
-TEST_F(UploadsTest, ASecondWriterWaitsForTheFirst) {
+TEST_P(UploadsTest, ASecondWriterWaitsForTheFirst) {
   const std::string name = Open(Declaration("d", "r")).value().name();
   auto first = uploads_->StartWriting(name, 0).value();
   std::atomic<bool> started = false;
@@ -350,14 +351,14 @@ TEST_F(UploadsTest, ASecondWriterWaitsForTheFirst) {
   EXPECT_EQ(Metadata(second, "committed_offset"), "3");
 }
 
-TEST_F(UploadsTest, AnUploadThatIsNotThereIsNotFound) {
+TEST_P(UploadsTest, AnUploadThatIsNotThereIsNotFound) {
   const std::string name = "tenants/acme/uploads/none";
   ExpectError(uploads_->Get(name).status(), absl::StatusCode::kNotFound, "RESOURCE_NOT_FOUND");
   ExpectError(uploads_->StartWriting(name, 0).status(), absl::StatusCode::kNotFound, "RESOURCE_NOT_FOUND");
   ExpectError(Finish(name, std::string(64, 'a'), "f").status(), absl::StatusCode::kNotFound, "RESOURCE_NOT_FOUND");
 }
 
-TEST_F(UploadsTest, AFinishedUploadIsADataset) {
+TEST_P(UploadsTest, AFinishedUploadIsADataset) {
   const absl::StatusOr<v1::FinishUploadResponse> answer = Upload("d");
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->dataset().name(), "tenants/acme/datasets/d");
@@ -375,7 +376,7 @@ TEST_F(UploadsTest, AFinishedUploadIsADataset) {
   EXPECT_EQ(upload.committed_offset(), upload.size_bytes());
 }
 
-TEST_F(UploadsTest, TheStoredGraphIsTheCanonicalOneAndForTheOwnerOnly) {
+TEST_P(UploadsTest, TheStoredGraphIsTheCanonicalOneAndForTheOwnerOnly) {
   ASSERT_TRUE(Upload("d").ok());
   const std::string path = directory_->DatasetFile("tenants/acme/datasets/d");
   const SealedGraph stored = SealedGraph::Open(path).value();
@@ -386,14 +387,14 @@ TEST_F(UploadsTest, TheStoredGraphIsTheCanonicalOneAndForTheOwnerOnly) {
   EXPECT_EQ(parent.st_mode & 0777, 0700U);
 }
 
-TEST_F(UploadsTest, TheDigestIsThatOfTheContentUnderTheKeyInTheAnswer) {
+TEST_P(UploadsTest, TheDigestIsThatOfTheContentUnderTheKeyInTheAnswer) {
   const v1::FinishUploadResponse answer = Upload("d").value();
   const std::string key = HexDecode(answer.digest_key()).value();
   EXPECT_EQ(key.size(), 32U);
   EXPECT_EQ(answer.dataset().content_digest(), HmacSha256Hex(key, CanonicalContent(SmallGraph())));
 }
 
-TEST_F(UploadsTest, TheSameContentUnderAnotherNameSharesTheBudgetAndItsCap) {
+TEST_P(UploadsTest, TheSameContentUnderAnotherNameSharesTheBudgetAndItsCap) {
   v1::OpenUploadRequest first = Declaration("d", "r");
   first.set_cap_epsilon(1);
   ASSERT_TRUE(Upload(first, bytes_).ok());
@@ -403,11 +404,11 @@ TEST_F(UploadsTest, TheSameContentUnderAnotherNameSharesTheBudgetAndItsCap) {
   EXPECT_EQ(ReadFrom(*database_, [&](Transaction& t) { return GetBudget(t, BudgetOf("e")); }).value().cap_epsilon(), 1);
 }
 
-TEST_F(UploadsTest, DigestsOfTheSameContentDifferFromDatasetToDataset) {
+TEST_P(UploadsTest, DigestsOfTheSameContentDifferFromDatasetToDataset) {
   EXPECT_NE(Upload("d").value().dataset().content_digest(), Upload("e").value().dataset().content_digest());
 }
 
-TEST_F(UploadsTest, AnotherTenantsUploadOfTheSameContentHasItsOwnBudget) {
+TEST_P(UploadsTest, AnotherTenantsUploadOfTheSameContentHasItsOwnBudget) {
   ASSERT_TRUE(Upload("d").ok());
   v1::OpenUploadRequest request = Declaration("d", "r");
   request.set_parent("tenants/other");
@@ -416,7 +417,7 @@ TEST_F(UploadsTest, AnotherTenantsUploadOfTheSameContentHasItsOwnBudget) {
   EXPECT_FALSE(answer->budget_shared());
 }
 
-TEST_F(UploadsTest, TheBudgetOutlivesTheDataset) {
+TEST_P(UploadsTest, TheBudgetOutlivesTheDataset) {
   ASSERT_TRUE(Upload("d").ok());
   const std::string budget = BudgetOf("d");
   ASSERT_TRUE(
@@ -425,7 +426,7 @@ TEST_F(UploadsTest, TheBudgetOutlivesTheDataset) {
   EXPECT_EQ(BudgetOf("e"), budget);
 }
 
-TEST_F(UploadsTest, PublicDataHasNoBudget) {
+TEST_P(UploadsTest, PublicDataHasNoBudget) {
   v1::OpenUploadRequest request = Declaration("d", "r");
   request.set_is_public(true);
   request.set_cap_epsilon(100);  // ignored
@@ -437,7 +438,7 @@ TEST_F(UploadsTest, PublicDataHasNoBudget) {
       absl::StatusCode::kNotFound);
 }
 
-TEST_F(UploadsTest, PrivateContentCannotBeDeclaredPublicLater) {
+TEST_P(UploadsTest, PrivateContentCannotBeDeclaredPublicLater) {
   ASSERT_TRUE(Upload("d").ok());
   v1::OpenUploadRequest request = Declaration("e", "another");
   request.set_is_public(true);
@@ -449,7 +450,7 @@ TEST_F(UploadsTest, PrivateContentCannotBeDeclaredPublicLater) {
       absl::StatusCode::kNotFound);
 }
 
-TEST_F(UploadsTest, FinishedTwiceWithTheSameIdGivesTheSameAnswerWithoutTheReport) {
+TEST_P(UploadsTest, FinishedTwiceWithTheSameIdGivesTheSameAnswerWithoutTheReport) {
   v1::FinishUploadResponse first = Upload("d").value();
   const absl::StatusOr<v1::FinishUploadResponse> second = Finish(last_, Sha256Hex(bytes_), "finish-open-d");
   ASSERT_TRUE(second.ok()) << second.status();
@@ -458,7 +459,7 @@ TEST_F(UploadsTest, FinishedTwiceWithTheSameIdGivesTheSameAnswerWithoutTheReport
   EXPECT_EQ(second->SerializeAsString(), first.SerializeAsString());
 }
 
-TEST_F(UploadsTest, FinishedTwiceWithAnotherIdIsRefused) {
+TEST_P(UploadsTest, FinishedTwiceWithAnotherIdIsRefused) {
   ASSERT_TRUE(Upload("d").ok());
   const absl::Status status = Finish(last_, Sha256Hex(bytes_), "again").status();
   ExpectError(status, absl::StatusCode::kFailedPrecondition, "UPLOAD_INCOMPLETE");
@@ -466,13 +467,13 @@ TEST_F(UploadsTest, FinishedTwiceWithAnotherIdIsRefused) {
   EXPECT_TRUE(DatasetStatus("d").ok());
 }
 
-TEST_F(UploadsTest, FinishedTwiceWithTheSameIdAndAnotherDigestIsRefused) {
+TEST_P(UploadsTest, FinishedTwiceWithTheSameIdAndAnotherDigestIsRefused) {
   ASSERT_TRUE(Upload("d").ok());
   ExpectError(Finish(last_, std::string(64, '0'), "finish-open-d").status(), absl::StatusCode::kAlreadyExists,
               "REQUEST_ID_REUSED");
 }
 
-TEST_F(UploadsTest, AnUploadWithBytesMissingStaysOpen) {
+TEST_P(UploadsTest, AnUploadWithBytesMissingStaysOpen) {
   const std::string name = Open(Declaration("d", "r")).value().name();
   ASSERT_TRUE(Write(name, 0, bytes_.substr(0, 10)).ok());
   const absl::Status status = Finish(name, Sha256Hex(bytes_), "f").status();
@@ -484,7 +485,7 @@ TEST_F(UploadsTest, AnUploadWithBytesMissingStaysOpen) {
   EXPECT_TRUE(Finish(name, Sha256Hex(bytes_), "f").ok());
 }
 
-TEST_F(UploadsTest, AMalformedDigestIsRefusedAndTheUploadStaysOpen) {
+TEST_P(UploadsTest, AMalformedDigestIsRefusedAndTheUploadStaysOpen) {
   const std::string name = Open(Declaration("d", "r")).value().name();
   ASSERT_TRUE(Write(name, 0, bytes_).ok());
   for (const std::string& digest : {std::string(), std::string(63, 'a'), std::string(64, 'A'), std::string(64, 'g')}) {
@@ -495,7 +496,7 @@ TEST_F(UploadsTest, AMalformedDigestIsRefusedAndTheUploadStaysOpen) {
   EXPECT_EQ(uploads_->Get(name).value().state(), v1::Upload::OPEN);
 }
 
-TEST_F(UploadsTest, AWrongDigestEndsTheUploadWithoutATrace) {
+TEST_P(UploadsTest, AWrongDigestEndsTheUploadWithoutATrace) {
   last_ = Open(Declaration("d", "r")).value().name();
   ASSERT_TRUE(Write(last_, 0, bytes_).ok());
   ExpectError(Finish(last_, std::string(64, '0'), "f").status(), absl::StatusCode::kInvalidArgument,
@@ -506,7 +507,7 @@ TEST_F(UploadsTest, AWrongDigestEndsTheUploadWithoutATrace) {
               "UPLOAD_INCOMPLETE");
 }
 
-TEST_F(UploadsTest, AFileThatIsNoGraphEndsTheUploadWithoutATrace) {
+TEST_P(UploadsTest, AFileThatIsNoGraphEndsTheUploadWithoutATrace) {
   ExpectError(Upload(Declaration("d", "r"), "not a zip").status(), absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
   ExpectRefusedWithoutTrace("d");
   ExpectError(Upload(Declaration("d", "s"), bytes_.substr(0, bytes_.size() / 2)).status(),
@@ -515,14 +516,14 @@ TEST_F(UploadsTest, AFileThatIsNoGraphEndsTheUploadWithoutATrace) {
   EXPECT_TRUE(Upload("d").ok()) << "the id is still free";
 }
 
-TEST_F(UploadsTest, AFileThatDisagreesWithTheDeclarationIsRefused) {
+TEST_P(UploadsTest, AFileThatDisagreesWithTheDeclarationIsRefused) {
   v1::OpenUploadRequest request = Declaration("d", "r");
   request.set_node_count(4);
   ExpectError(Upload(request, bytes_).status(), absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
   ExpectRefusedWithoutTrace("d");
 }
 
-TEST_F(UploadsTest, AGraphWithoutAnyLabelIsRefusedWithoutATrace) {
+TEST_P(UploadsTest, AGraphWithoutAnyLabelIsRefusedWithoutATrace) {
   Graph graph = SmallGraph();
   graph.labels = {-1, -1, -1};
   const absl::Status status = Upload(Declaration("d", "r"), BytesOf(graph)).status();
@@ -532,7 +533,7 @@ TEST_F(UploadsTest, AGraphWithoutAnyLabelIsRefusedWithoutATrace) {
   ExpectRefusedWithoutTrace("d");
 }
 
-TEST_F(UploadsTest, AGraphInWhichADeclaredClassDoesNotOccurIsRefusedWithoutATrace) {
+TEST_P(UploadsTest, AGraphInWhichADeclaredClassDoesNotOccurIsRefusedWithoutATrace) {
   Graph graph = SmallGraph();
   graph.labels = {1, 1, -1};
   absl::Status status = Upload(Declaration("d", "r"), BytesOf(graph)).status();
@@ -552,7 +553,7 @@ TEST_F(UploadsTest, AGraphInWhichADeclaredClassDoesNotOccurIsRefusedWithoutATrac
   EXPECT_TRUE(Upload("d").ok()) << "the id is still free";
 }
 
-TEST_F(UploadsTest, AnIdThatWasEverUsedIsTaken) {
+TEST_P(UploadsTest, AnIdThatWasEverUsedIsTaken) {
   ASSERT_TRUE(Upload("d").ok());
   absl::Status status = Open(Declaration("d", "r")).status();
   ExpectError(status, absl::StatusCode::kAlreadyExists, "RESOURCE_EXISTS");
@@ -563,7 +564,7 @@ TEST_F(UploadsTest, AnIdThatWasEverUsedIsTaken) {
   ExpectError(status, absl::StatusCode::kAlreadyExists, "RESOURCE_EXISTS");
 }
 
-TEST_F(UploadsTest, OfTwoUploadsForOneIdTheFirstToFinishHasItAndItsFileStays) {
+TEST_P(UploadsTest, OfTwoUploadsForOneIdTheFirstToFinishHasItAndItsFileStays) {
   const std::string second = Open(Declaration("d", "second")).value().name();
   ASSERT_TRUE(Write(second, 0, bytes_).ok());
   ASSERT_TRUE(Upload("d").ok());
@@ -573,7 +574,7 @@ TEST_F(UploadsTest, OfTwoUploadsForOneIdTheFirstToFinishHasItAndItsFileStays) {
   EXPECT_TRUE(fs::exists(directory_->DatasetFile("tenants/acme/datasets/d")));
 }
 
-TEST_F(UploadsTest, OverTheLimitOfDatasetsNothingIsLeftButTheUploadCanBeFinishedLater) {
+TEST_P(UploadsTest, OverTheLimitOfDatasetsNothingIsLeftButTheUploadCanBeFinishedLater) {
   limits_.max_datasets = 1;
   Restart();
   ASSERT_TRUE(Upload("d").ok());
@@ -586,7 +587,7 @@ TEST_F(UploadsTest, OverTheLimitOfDatasetsNothingIsLeftButTheUploadCanBeFinished
   EXPECT_TRUE(Finish(last_, Sha256Hex(bytes_), "finish-open-e").ok());
 }
 
-TEST_F(UploadsTest, SweepingRemovesWhatBelongsToNobodyAndNothingElse) {
+TEST_P(UploadsTest, SweepingRemovesWhatBelongsToNobodyAndNothingElse) {
   ASSERT_TRUE(Upload("kept").ok());
   const std::string open = Open(Declaration("d", "r")).value().name();
   ASSERT_TRUE(Write(open, 0, bytes_.substr(0, 10)).ok());

@@ -1,6 +1,32 @@
 #include "server/worker/progress.h"
 
+#include "server/store/message_text.h"
+
 namespace dpar {
+
+std::optional<v1::JobProgress> ToProto(const std::optional<Progress>& progress) {
+  if (!progress.has_value()) {
+    return std::nullopt;
+  }
+  v1::JobProgress stored;
+  stored.set_stage(progress->stage);
+  stored.set_completed(progress->completed);
+  stored.set_total(progress->total);
+  *stored.mutable_stage_start_time() = ToTimestamp(absl::ToUnixMicros(progress->stage_start));
+  stored.set_epsilon_so_far(progress->epsilon_so_far);
+  return stored;
+}
+
+Progress FromProto(const v1::JobProgress& stored) {
+  return {stored.stage(), stored.completed(), stored.total(),
+          absl::FromUnixMicros(ToMicroseconds(stored.stage_start_time())), stored.epsilon_so_far()};
+}
+
+std::optional<Progress> ProgressBoard::Get(const std::string& job) {
+  const absl::MutexLock lock(&mutex_);
+  const auto entry = entries_.find(job);
+  return entry == entries_.end() ? std::nullopt : entry->second.progress;
+}
 
 void ProgressBoard::Update(const std::string& job, const Progress& progress) {
   const absl::MutexLock lock(&mutex_);
@@ -10,7 +36,10 @@ void ProgressBoard::Update(const std::string& job, const Progress& progress) {
 
 void ProgressBoard::Touch(const std::string& job) {
   const absl::MutexLock lock(&mutex_);
-  entries_[job].sequence = ++sequence_;
+  ++sequence_;
+  if (const auto entry = entries_.find(job); entry != entries_.end()) {
+    entry->second.sequence = sequence_;
+  }
   changed_.SignalAll();
 }
 

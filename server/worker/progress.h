@@ -1,5 +1,5 @@
-// Where running jobs say how far they are, and watchers read it. In memory: after a restart a job starts its stages
-// anew.
+// Where jobs that run in this process say how far they are, and watchers read it. Every second or so the worker copies
+// it to the store, for the watchers of other servers.
 #ifndef DPAR_SERVER_WORKER_PROGRESS_H_
 #define DPAR_SERVER_WORKER_PROGRESS_H_
 
@@ -24,6 +24,10 @@ struct Progress {
   double epsilon_so_far = 0;
 };
 
+// As it stands in the store; nothing for nothing.
+std::optional<v1::JobProgress> ToProto(const std::optional<Progress>& progress);
+Progress FromProto(const v1::JobProgress& stored);
+
 // Thread-safe.
 class ProgressBoard {
  public:
@@ -33,6 +37,9 @@ class ProgressBoard {
   void Touch(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
   // Forgets a job that ended, and wakes its watchers.
   void Remove(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What is known of a job that runs here.
+  std::optional<Progress> Get(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Snapshot {
     int64_t sequence = 0;  // rises with every change of any job

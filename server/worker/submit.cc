@@ -11,9 +11,11 @@
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
 #include "server/ledger/entries.h"
+#include "server/seam.h"
 #include "server/store/datasets.h"
 #include "server/store/message_text.h"
 #include "server/store/read_from.h"
+#include "server/worker/memory_estimate.h"
 
 namespace dpar {
 namespace {
@@ -33,21 +35,18 @@ absl::StatusOr<PlanningBasis> LoadBasis(Transaction& transaction, const std::str
   return basis;
 }
 
-// Checks that what the plan was made from still stands, and brings what is left of the budget up to date.
-absl::Status Refresh(Transaction& transaction, PlannedJob& planned) {
-  v1::Job& job = planned.stored.job;
-  DPAR_ASSIGN_OR_RETURN(const PlanningBasis basis, LoadBasis(transaction, job.spec().dataset()));
-  const int64_t order = basis.account.has_value() ? basis.account->terms.order : 0;
-  if (basis.dataset.budget_id != planned.stored.budget_id || order != planned.order) {
-    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
-                     "the dataset changed while the job was planned; try again");
-  }
-  if (basis.account.has_value()) {
-    // Negative when the job fits only by its own epsilon.
-    job.mutable_plan()->set_left_units(basis.account->terms.cap_units - basis.account->used_units() -
-                                       job.plan().price_units());
-  }
-  return absl::OkStatus();
+// That what the plan was made from still stands.
+absl::Status CheckBasis(const StoredDataset& dataset, const PlannedJob& planned) {
+  return dataset.budget_id == planned.stored.budget_id
+             ? absl::OkStatus()
+             : MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                         "the dataset changed while the job was planned; try again");
+}
+
+// What is left of the budget once `used_units` are used, the job's own among them. Negative when it fits only by its
+// own epsilon.
+void SetLeft(const Account& account, int64_t used_units, PlannedJob& planned) {
+  planned.stored.job.mutable_plan()->set_left_units(account.terms.cap_units - used_units);
 }
 
 absl::Status PublicOnly(absl::string_view field, absl::string_view what) {
@@ -71,6 +70,19 @@ absl::Status ExplainRefusal(const absl::Status& status, const v1::Job& job) {
   return explained;
 }
 
+absl::Status CheckMemory(int64_t estimate, int64_t maximum) {
+  if (estimate <= maximum) {
+    return absl::OkStatus();
+  }
+  constexpr double kGibibyte = 1 << 30;
+  return MakeError(
+      absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+      absl::StrFormat("the job is expected to need %.1f GiB of memory and this server gives its jobs %.1f GiB; ask for "
+                      "less (no evaluation, fewer DP-APPR rows, no hidden layer), or an operator for more",
+                      static_cast<double>(estimate) / kGibibyte, static_cast<double>(maximum) / kGibibyte),
+      {{"limit", "max_job_bytes"}, {"maximum", absl::StrCat(maximum)}, {"estimate", absl::StrCat(estimate)}});
+}
+
 absl::StatusOr<double> DeltaFor(const PlanningBasis& basis) {
   if (basis.account.has_value()) {
     return basis.account->terms.cap_delta;
@@ -80,7 +92,7 @@ absl::StatusOr<double> DeltaFor(const PlanningBasis& basis) {
 
 }  // namespace
 
-absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec) {
+absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec, const JobLimits& limits) {
   DPAR_ASSIGN_OR_RETURN(const PlanningBasis basis, ReadFrom(database, [&](Transaction& transaction) {
                           return LoadBasis(transaction, spec.dataset());
                         }));
@@ -99,42 +111,50 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   v1::Plan& plan = *job.mutable_plan();
   DPAR_ASSIGN_OR_RETURN(plan,
                         MakePlan(job.spec(), {dataset.node_count(), dataset.feature_count(), dataset.class_count()}));
-  planned.price = {plan.event(), plan.epsilon(), plan.delta()};
   if (basis.account.has_value()) {
-    DPAR_ASSIGN_OR_RETURN(const int64_t units, EventUnits(plan.event(), basis.account->terms.order));
-    plan.set_price_units(units);
-    planned.order = basis.account->terms.order;
+    DPAR_ASSIGN_OR_RETURN(planned.price, MakePrice(plan.event(), plan.epsilon(), plan.delta(), basis.account->terms));
+    plan.set_price_units(planned.price->cost.units);
   }
+  job.set_memory_bytes(EstimateJobBytes(plan, {dataset.node_count(), dataset.feature_count(), dataset.class_count()},
+                                        basis.dataset.stored_bytes, limits.threads));
+  DPAR_RETURN_IF_ERROR(CheckMemory(job.memory_bytes(), limits.max_job_bytes));
   return planned;
 }
 
 absl::Status CheckPlannedJob(Transaction& transaction, PlannedJob& planned) {
-  DPAR_RETURN_IF_ERROR(Refresh(transaction, planned));
-  const std::string& budget_id = planned.stored.budget_id;
-  if (budget_id.empty()) {
+  const v1::Job& job = planned.stored.job;
+  DPAR_ASSIGN_OR_RETURN(const PlanningBasis basis, LoadBasis(transaction, job.spec().dataset()));
+  DPAR_RETURN_IF_ERROR(CheckBasis(basis.dataset, planned));
+  if (!planned.price.has_value() || !basis.account.has_value()) {
     return absl::OkStatus();
   }
-  return ExplainRefusal(CheckAdmission(transaction, budget_id, planned.price), planned.stored.job);
+  SetLeft(*basis.account, basis.account->used_units() + job.plan().price_units(), planned);
+  return ExplainRefusal(CheckAdmission(transaction, planned.stored.budget_id, *planned.price), planned.stored.job);
 }
 
 absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const std::string& name,
                                   int64_t max_queued, const EntryContext& context) {
   PlannedJob current = planned;
-  DPAR_RETURN_IF_ERROR(Refresh(transaction, current));
+  DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, LockDataset(transaction, planned.stored.job.spec().dataset()));
+  DPAR_RETURN_IF_ERROR(CheckBasis(dataset, planned));
   StoredJob& stored = current.stored;
   stored.job.set_name(name);
   stored.job.set_state(v1::Job::QUEUED);
   *stored.job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(context.time));
-  if (!stored.budget_id.empty()) {
-    DPAR_RETURN_IF_ERROR(
-        ExplainRefusal(Reserve(transaction, stored.budget_id, name, current.price, context), stored.job));
+  if (current.price.has_value()) {
+    const absl::StatusOr<Account> account = Reserve(transaction, stored.budget_id, name, *current.price, context);
+    DPAR_RETURN_IF_ERROR(ExplainRefusal(account.status(), stored.job));
+    SetLeft(*account, account->used_units(), current);
   }
+  DPAR_SEAM("reserved");
   DPAR_RETURN_IF_ERROR(Enqueue(transaction, stored, max_queued));
+  DPAR_RETURN_IF_ERROR(transaction.Notify(name));
+  DPAR_SEAM("queued");
   return std::move(stored.job);
 }
 
 absl::StatusOr<v1::Job> CancelJob(Transaction& transaction, const std::string& name, const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(const StoredJob stored, GetJob(transaction, name));
+  DPAR_ASSIGN_OR_RETURN(const StoredJob stored, LockJob(transaction, name));
   switch (stored.job.state()) {
     case v1::Job::CANCELLED:
       return stored.job;
@@ -143,6 +163,7 @@ absl::StatusOr<v1::Job> CancelJob(Transaction& transaction, const std::string& n
         DPAR_RETURN_IF_ERROR(
             Void(transaction, stored.budget_id, name, stored.job.attempts(), "cancelled before it ran", context));
       }
+      DPAR_SEAM("queue-voided");
       DPAR_RETURN_IF_ERROR(End(transaction, name, v1::Job::CANCELLED, "", context.time));
       break;
     case v1::Job::RUNNING:
@@ -154,6 +175,7 @@ absl::StatusOr<v1::Job> CancelJob(Transaction& transaction, const std::string& n
                        absl::StrCat(name, " has ended as ", state, " and cannot be cancelled"), {{"state", state}});
     }
   }
+  DPAR_RETURN_IF_ERROR(transaction.Notify(name));
   DPAR_ASSIGN_OR_RETURN(StoredJob after, GetJob(transaction, name));
   return std::move(after.job);
 }

@@ -3,6 +3,7 @@
 #define DPAR_SERVER_WORKER_SUBMIT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,15 +17,21 @@ namespace dpar {
 
 // A job that nobody has reserved or queued yet.
 struct PlannedJob {
-  StoredJob stored;   // without a name
-  Price price;        // without an event where no noise is drawn
-  int64_t order = 0;  // of the budget that plan.price_units are for; 0 for public data
+  StoredJob stored;            // without a name
+  std::optional<Price> price;  // none for public data
+};
+
+// What a job may take.
+struct JobLimits {
+  int64_t max_job_bytes = 0;
+  int threads = 1;  // of a job
 };
 
 // Everything about a job on `spec.dataset` that follows from its spec and public quantities. Changes nothing, and takes
 // seconds where noise has to be calibrated, so it holds no transaction meanwhile. FAILED_PRECONDITION / INVALID_FIELD
-// for a run without noise on data that was not declared public.
-absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec);
+// for a run without noise on data that was not declared public. RESOURCE_EXHAUSTED / LIMIT_EXCEEDED, with the estimate,
+// for a job that is expected to need more memory than there is.
+absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec, const JobLimits& limits);
 
 // OK when the job would be admitted now, with what would be left then in its plan. FAILED_PRECONDITION /
 // PRIVACY_BUDGET_EXHAUSTED when not. Inside the caller's transaction, as all that follows.

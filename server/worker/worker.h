@@ -1,31 +1,39 @@
-// Runs jobs, one at a time: the only room that joins core/ to the ledger and the queue.
+// Runs jobs, several at once: the only room that joins core/train to the ledger and the queue.
 #ifndef DPAR_SERVER_WORKER_WORKER_H_
 #define DPAR_SERVER_WORKER_WORKER_H_
 
-#include <atomic>
-#include <future>
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "core/certificate/signing_key.h"
-#include "core/train/train.h"
 #include "server/queue/queue.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
+#include "server/worker/attempt.h"
 #include "server/worker/progress.h"
-#include "server/worker/training_progress.h"
 
 namespace dpar {
 
 struct WorkerOptions {
   int max_attempts = 3;
-  std::string device = "auto";  // "auto", "cpu", "cuda", "cuda:i"
+  std::string device = "auto";   // "auto", "cpu", "cuda", "cuda:i"
+  std::string owner = "worker";  // which server: for people who read the store
+  int slots = 1;                 // jobs at once
+  int threads = 1;               // of each job
+  int64_t max_running_jobs = 1;  // of a tenant, on all servers together
+  int64_t total_bytes = 0;       // for all jobs of this server together
+  absl::Duration lease = absl::Seconds(30);
 };
 
-// One worker thread. Everything passed in outlives it.
+// One thread for every slot, and one that keeps their leases. Everything passed in outlives it.
 class Worker {
  public:
   Worker(Database& database, const DataDirectory& directory, const SigningKey& key, ProgressBoard& progress,
@@ -34,32 +42,39 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Checks the device and starts the thread. What a crash left RUNNING is put back first (or ended, when its attempts
-  // are used up). FAILED_PRECONDITION when the device is not there.
+  // Checks the device and starts the threads. On a store of its own, what a crash left RUNNING is taken back first; on
+  // a shared one that comes when its lease expires. FAILED_PRECONDITION when the device is not there.
   absl::Status Start();
-  // Wakes the worker: a job was queued, or a cancel requested.
-  void Notify();
-  // Stops the running job, puts it back into the queue, and joins the thread.
-  void Stop();
+  // A job was queued, or its cancel requested; an empty name when it may have been any.
+  void Notify(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Stops the running jobs, puts them back into the queue, and joins the threads.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void Loop();
-  // Resolves jobs that are RUNNING though nobody runs them.
-  absl::Status Recover();
-  void RunJob(const StoredJob& stored);
-  // Trains and saves. Nothing of it is visible yet.
-  absl::StatusOr<JobOutput> RunAttempt(const StoredJob& stored);
-  absl::StatusOr<TrainedModel> TrainModel(const StoredJob& stored);
-  absl::StatusOr<JobOutput> Save(const StoredJob& stored, const TrainedModel& trained);
-  absl::Status WriteFiles(const std::string& job, const Model& model, JobOutput& output);
-  // False once the worker stops or the job's cancel was requested. From any thread, as often as one likes: the store is
-  // asked only after Notify.
-  bool KeepGoing(const std::string& job);
-  // The one way out for a model. CANCELLED, and nothing done, when a cancel came first.
-  absl::Status Finish(const StoredJob& stored, JobOutput output);
-  absl::Status GiveUp(const StoredJob& stored, const absl::Status& cause);
-  // Removes files that no posted entry made visible.
-  absl::Status RemoveFiles(const std::string& job) const;
+  struct Running {
+    std::shared_ptr<Attempt> attempt;
+    absl::Time lease_end;  // as far as this server knows
+  };
+
+  // A slot's life: lease, run, end.
+  void RunSlot();
+  // Waits until `notices_` is not `seen`, or a while; what it is then.
+  int64_t AwaitNotice(int64_t seen) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Nothing when there is no job for this server now.
+  absl::StatusOr<std::shared_ptr<Attempt>> LeaseNext() ABSL_LOCKS_EXCLUDED(leasing_, mutex_);
+  void RunJob(Attempt& attempt);
+  // Has the store end the job as the attempt ended. True when its output was released.
+  absl::StatusOr<bool> EndJob(const Attempt& attempt, const absl::StatusOr<JobOutput>& output);
+  void RemoveFiles(const StoredJob& stored) const;
+  void Forget(const Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The keeper's life: renew leases, store progress, see cancels, take back jobs whose workers are gone.
+  void KeepLeases();
+  void RenewLeases() ABSL_LOCKS_EXCLUDED(mutex_);
+  void StopCancelled() ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeBack(bool everyone);
+  std::vector<Running> running() const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool stopping() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Database& database_;
   const DataDirectory& directory_;
@@ -67,15 +82,21 @@ class Worker {
   ProgressBoard& progress_;
   const WorkerOptions options_;
   std::string device_;
-  std::atomic<bool> stopping_ = false;
-  std::atomic<bool> check_cancel_ = false;  // the store may hold a cancel that was not seen yet
-  std::atomic<bool> cancelled_ = false;     // the running job's cancel was seen
-  // A number for a job that has ended; waited for when the next one has, or the worker is destroyed.
-  std::future<TrainingProgress::Epsilon> unfinished_epsilon_;
-  absl::Mutex mutex_;
-  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  // Slots lease one after the other, so that two do not count on the same memory.
+  absl::Mutex leasing_ ABSL_ACQUIRED_BEFORE(mutex_);
+  mutable absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool slots_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool check_cancels_ ABSL_GUARDED_BY(mutex_) = false;
+  int64_t notices_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t free_bytes_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Running> running_ ABSL_GUARDED_BY(mutex_);  // by job
+  std::vector<std::thread> slots_;
+  std::thread keeper_;
 };
+
+// Removes model files that no output of the store stands for and no running attempt may be writing.
+absl::Status SweepModels(Database& database, const DataDirectory& directory);
 
 }  // namespace dpar
 

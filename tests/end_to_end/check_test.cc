@@ -63,7 +63,8 @@ TEST_F(CheckTest, AfterAnUploadAllIsWellAndTheServerGoesOn) {
   const CommandResult result = Check(server_.data_directory());
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out,
-            absl::StrCat(first_, kOk, second_, kOk, "datasets: 2 ok, 0 damaged or missing; files of no dataset: 0\n"));
+            absl::StrCat(first_, kOk, second_, kOk,
+                         "datasets: 2 ok, 0 damaged or missing; files of no dataset: 0\nledgers: 2 ok, 0 broken\n"));
   EXPECT_EQ(result.err, "");
   const auto job = CreateJob(*owner_, JobRequest(first_, 1));
   ASSERT_THAT(job.status, IsOk());
@@ -76,7 +77,8 @@ TEST_F(CheckTest, WithoutAServerItFindsTheSame) {
   const CommandResult result = Check(server_.data_directory() + "/");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out,
-            absl::StrCat(first_, kOk, second_, kOk, "datasets: 2 ok, 0 damaged or missing; files of no dataset: 0\n"));
+            absl::StrCat(first_, kOk, second_, kOk,
+                         "datasets: 2 ok, 0 damaged or missing; files of no dataset: 0\nledgers: 2 ok, 0 broken\n"));
   ASSERT_TRUE(server_.Start());
 }
 
@@ -84,10 +86,12 @@ TEST_F(CheckTest, OneByteThatChangedIsFoundAndItsSectionNamed) {
   Damage(FileOf(first_), Section::kNeighbours);
   const CommandResult result = Check(server_.data_directory());
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_EQ(result.out, absl::StrCat(first_,
-                                     ": neighbours: the checksum does not match; the file is damaged, restore it "
-                                     "from a backup\n",
-                                     second_, kOk, "datasets: 1 ok, 1 damaged or missing; files of no dataset: 0\n"));
+  EXPECT_EQ(result.out,
+            absl::StrCat(first_,
+                         ": neighbours: the checksum does not match; the file is damaged, restore it "
+                         "from a backup\n",
+                         second_, kOk,
+                         "datasets: 1 ok, 1 damaged or missing; files of no dataset: 0\nledgers: 2 ok, 0 broken\n"));
   // A job on it fails, and its price is posted: the data was opened.
   const auto job = CreateJob(*owner_, JobRequest(first_, 1));
   ASSERT_THAT(job.status, IsOk());
@@ -101,9 +105,10 @@ TEST_F(CheckTest, AMissingFileIsAFaultAndAStrangerIsMentioned) {
   std::filesystem::rename(FileOf(first_), absl::StrCat(server_.data_directory(), "/datasets/stray"));
   const CommandResult result = Check(server_.data_directory());
   EXPECT_EQ(result.exit_code, 1);
-  EXPECT_EQ(result.out, absl::StrCat(first_, ": cannot open ", FileOf(first_), ": No such file or directory\n", second_,
-                                     kOk, "datasets/stray: belongs to no dataset of the store\n",
-                                     "datasets: 1 ok, 1 damaged or missing; files of no dataset: 1\n"));
+  EXPECT_EQ(result.out,
+            absl::StrCat(first_, ": cannot open ", FileOf(first_), ": No such file or directory\n", second_, kOk,
+                         "datasets/stray: belongs to no dataset of the store\n",
+                         "datasets: 1 ok, 1 damaged or missing; files of no dataset: 1\nledgers: 2 ok, 0 broken\n"));
 }
 
 TEST(CheckNothingTest, ADirectoryWithoutAStoreIsAnErrorAndStaysAsItIs) {

@@ -36,26 +36,36 @@ Client::Client(const std::shared_ptr<grpc::Channel>& channel, std::string token)
              v1::BudgetService::NewStub(channel), v1::OperatorService::NewStub(channel),
              v1::ServerService::NewStub(channel)) {}
 
-TestServer::TestServer(std::vector<std::string> flags) : flags_(std::move(flags)) {}
+TestServer::TestServer(std::vector<std::string> flags, std::string shared_directory)
+    : flags_(std::move(flags)), shared_directory_(std::move(shared_directory)) {
+  // Servers that share a directory each need an address file of their own.
+  if (!shared_directory_.empty()) flags_.insert(flags_.end(), {"--address-file", directory_.File("address")});
+}
 
 TestServer::~TestServer() {
   if (process_ != nullptr) Terminate();
   if (::testing::Test::HasFailure()) PrintLogTail();
 }
 
-bool TestServer::Start() {
-  const std::string address_file = data_directory() + "/address";
+bool TestServer::Start(const std::string& binary, const Environment& environment) {
+  Launch(binary, environment);
+  return AwaitListening();
+}
+
+void TestServer::Launch(const std::string& binary, const Environment& environment) {
   std::error_code ignored;
-  std::filesystem::remove(address_file, ignored);
-  std::vector<std::string> arguments = {BinaryPath("dpard"), "--data-dir", data_directory(), "--listen", "127.0.0.1:0"};
+  std::filesystem::remove(address_file(), ignored);
+  std::vector<std::string> arguments = {BinaryPath(binary), "--data-dir", data_directory(), "--listen", "127.0.0.1:0"};
   arguments.insert(arguments.end(), flags_.begin(), flags_.end());
   const std::string log_file = directory_.File("dpard.log");
-  process_ = std::make_unique<Process>(arguments, Environment{}, log_file, log_file);
+  process_ = std::make_unique<Process>(arguments, environment, log_file, log_file);
+}
 
+bool TestServer::AwaitListening() {
   const absl::Time deadline = absl::Now() + kStartTimeout;
   while (absl::Now() < deadline) {
     const std::optional<int> exit_code = process_->Wait(kStartPoll);
-    address_ = std::string(absl::StripAsciiWhitespace(ReadFile(address_file)));
+    address_ = std::string(absl::StripAsciiWhitespace(ReadFile(address_file())));
     if (!exit_code.has_value() && !address_.empty()) return true;
     if (exit_code.has_value()) {
       ADD_FAILURE() << "dpard ended with " << *exit_code << " before it listened";
@@ -72,6 +82,12 @@ void TestServer::Kill() {
   process_->Signal(SIGKILL);
   EXPECT_EQ(process_->Wait(absl::Seconds(10)), std::optional<int>(128 + SIGKILL));
   process_.reset();
+}
+
+std::optional<int> TestServer::AwaitEnd(absl::Duration timeout) {
+  const std::optional<int> exit_code = process_->Wait(timeout);
+  if (exit_code.has_value()) process_.reset();
+  return exit_code;
 }
 
 std::optional<int> TestServer::Terminate(absl::Duration timeout) {

@@ -74,25 +74,35 @@ struct TenantAccess {
   std::string owner_token;
 };
 
-// One dpard on a data directory of its own and a port that the kernel picks.
+// One dpard on a port that the kernel picks, and on a data directory of its own unless it is given one to share.
 class TestServer {
  public:
-  explicit TestServer(std::vector<std::string> flags = {});
+  explicit TestServer(std::vector<std::string> flags = {}, std::string shared_directory = "");
   ~TestServer();
   TestServer(const TestServer&) = delete;
   TestServer& operator=(const TestServer&) = delete;
 
   // Starts it on its directory (also again) and waits until it accepts calls; false, and a test failure, if it does
-  // not within 30 seconds.
-  bool Start();
+  // not within 30 seconds. `binary` is dpard, or a variant of it.
+  bool Start(const std::string& binary = "dpard", const Environment& environment = {});
+  // The same without waiting, for a server that is to die before it listens; and the waiting.
+  void Launch(const std::string& binary = "dpard", const Environment& environment = {});
+  bool AwaitListening();
   void Signal(int signal) { process_->Signal(signal); }
   // SIGKILL, as a power cut would.
   void Kill();
+  // Waits until it ends of itself; as Process::Wait.
+  std::optional<int> AwaitEnd(absl::Duration timeout);
+  [[nodiscard]] bool runs() const { return process_ != nullptr; }
+  // Whether every thread of it stands still after SIGSTOP.
+  [[nodiscard]] bool stopped() const { return process_ != nullptr && process_->stopped(); }
   // SIGTERM; the exit code, or nothing when it does not end within `timeout` (it is killed then).
   std::optional<int> Terminate(absl::Duration timeout = absl::Seconds(20));
 
   [[nodiscard]] const std::string& address() const { return address_; }
-  [[nodiscard]] std::string data_directory() const { return directory_.File("data"); }
+  [[nodiscard]] std::string data_directory() const {
+    return shared_directory_.empty() ? directory_.File("data") : shared_directory_;
+  }
   // A place for the test's own files.
   [[nodiscard]] std::string Scratch(const std::string& name) const { return directory_.File(name); }
   [[nodiscard]] std::string ca_file() const { return data_directory() + "/tls/ca.pem"; }
@@ -117,8 +127,13 @@ class TestServer {
                                    absl::Duration timeout = absl::Seconds(90)) const;
 
  private:
+  [[nodiscard]] std::string address_file() const {
+    return shared_directory_.empty() ? data_directory() + "/address" : directory_.File("address");
+  }
+
   TemporaryDirectory directory_;
   std::vector<std::string> flags_;
+  std::string shared_directory_;
   std::unique_ptr<Process> process_;
   std::string address_;
   int tenants_made_ = 0;

@@ -1,6 +1,7 @@
 // What jobs cost, as the ledger shows it.
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,123 @@ TEST_F(LedgerTest, OnlyAnOperatorRaisesACapAndTheReasonStandsInTheLedger) {
   EXPECT_EQ(entries[1].kind(), v1::LedgerEntry::ADJUST);
   EXPECT_EQ(entries[1].reason(), "the board agreed");
   EXPECT_TRUE(VerifyChain(owner, dataset).intact());
+}
+
+v1::AdjustLedgerRequest DebitRequest(const std::string& dataset, int64_t units) {
+  v1::AdjustLedgerRequest request;
+  request.set_name(absl::StrCat(dataset, "/budget"));
+  request.set_debit_units(units);
+  request.set_reason("a pilot study");
+  request.set_request_id(NewRequestId());
+  return request;
+}
+
+TEST_F(LedgerTest, OnlyAnOperatorDebitsAndARepeatedRequestDebitsOnce) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(7));
+  const v1::AdjustLedgerRequest request = DebitRequest(dataset, 1'000'000);
+  const auto debit = &v1::OperatorService::Stub::AdjustLedger;
+  EXPECT_THAT(owner.Call(debit, request).status, IsError(grpc::StatusCode::PERMISSION_DENIED, v1::ROLE_INSUFFICIENT));
+  EXPECT_EQ(GetBudget(owner, dataset).posted_units(), 0);
+  const Client operators = server().Operator();
+  const auto first = operators.Call(debit, request);
+  ASSERT_THAT(first.status, IsOk());
+  EXPECT_EQ(first.value.kind(), v1::LedgerEntry::DEBIT);
+  EXPECT_EQ(first.value.units(), 1'000'000);
+  const auto again = operators.Call(debit, request);
+  EXPECT_EQ(again.value.SerializeAsString(), first.value.SerializeAsString());
+  EXPECT_EQ(GetBudget(owner, dataset).posted_units(), 1'000'000);
+  EXPECT_TRUE(VerifyChain(owner, dataset).intact());
+}
+
+TEST_F(LedgerTest, ABadDebitIsRefusedAndChangesNothing) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(8));
+  const Client operators = server().Operator();
+  const auto debit = &v1::OperatorService::Stub::AdjustLedger;
+  const auto invalid = IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD);
+  EXPECT_THAT(operators.Call(debit, DebitRequest(dataset, 0)).status, invalid);
+  EXPECT_THAT(operators.Call(debit, DebitRequest(dataset, -5)).status, invalid);
+  EXPECT_THAT(operators.Call(debit, DebitRequest(dataset, std::numeric_limits<int64_t>::max())).status, invalid);
+  v1::AdjustLedgerRequest no_reason = DebitRequest(dataset, 5);
+  no_reason.clear_reason();
+  EXPECT_THAT(operators.Call(debit, no_reason).status, invalid);
+  EXPECT_THAT(operators.Call(debit, DebitRequest(absl::StrCat(tenant.name, "/datasets/none"), 5)).status,
+              IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
+  EXPECT_EQ(LedgerEntries(owner, dataset).size(), 1U);
+}
+
+TEST_F(LedgerTest, SpendIsListedForTheTenantAndForOperatorsAndNobodyElse) {
+  const TenantAccess tenant = server().NewTenant();
+  const TenantAccess other = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string first = UploadGraph(owner, tenant.name, MakeGraph(9));
+  const std::string second = UploadGraph(owner, tenant.name, MakeGraph(10));
+  ASSERT_THAT(server().Operator().Call(&v1::OperatorService::Stub::AdjustLedger, DebitRequest(second, 1000)).status,
+              IsOk());
+  v1::ListBudgetsRequest list;
+  list.set_parent(tenant.name);
+  list.set_page_size(1);
+  const auto page = owner.Call(&v1::BudgetService::Stub::ListBudgets, list);
+  ASSERT_THAT(page.status, IsOk());
+  ASSERT_EQ(page.value.budgets_size(), 1);
+  EXPECT_EQ(page.value.budgets(0).name(), absl::StrCat(first, "/budget"));
+  EXPECT_EQ(page.value.fullest().name(), absl::StrCat(second, "/budget"));
+  EXPECT_NE(page.value.next_page_token(), "");
+  EXPECT_THAT(server().Owner(other).Call(&v1::BudgetService::Stub::ListBudgets, list).status,
+              IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
+  v1::ListSpendRequest spend;
+  EXPECT_THAT(owner.Call(&v1::OperatorService::Stub::ListSpend, spend).status,
+              IsError(grpc::StatusCode::PERMISSION_DENIED, v1::ROLE_INSUFFICIENT));
+  spend.set_parent(tenant.name);
+  const auto all = server().Operator().Call(&v1::OperatorService::Stub::ListSpend, spend);
+  ASSERT_THAT(all.status, IsOk());
+  EXPECT_EQ(all.value.budgets_size(), 2);
+  spend.set_parent("tenants/none");
+  EXPECT_THAT(server().Operator().Call(&v1::OperatorService::Stub::ListSpend, spend).status,
+              IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
+}
+
+TEST_F(LedgerTest, TheCommandLineShowsEveryBudgetAndTheFullest) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(11));
+  const CommandResult none = server().Dpar(server().Owner(server().NewTenant()).token(), {"budget"});
+  EXPECT_EQ(none.exit_code, 0) << none.err;
+  EXPECT_EQ(none.out, "no private datasets yet\n");
+  const CommandResult debited =
+      server().Dpar(server().operator_token(), {"debit", dataset, "--units", "5000000", "--reason", "a pilot study"});
+  EXPECT_EQ(debited.exit_code, 0) << debited.err;
+  EXPECT_THAT(debited.out, ::testing::HasSubstr("entry 2 debits 5000000 units"));
+  const std::string id = dataset.substr(dataset.rfind('/') + 1);
+  const CommandResult own = server().Dpar(tenant.owner_token, {"budget"});
+  EXPECT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_THAT(own.out, ::testing::HasSubstr(absl::StrCat("fullest: ", id)));
+  const CommandResult spend = server().Dpar(server().operator_token(), {"spend", "--tenant", tenant.id});
+  EXPECT_EQ(spend.exit_code, 0) << spend.err;
+  EXPECT_THAT(spend.out, ::testing::HasSubstr(absl::StrCat("fullest: ", tenant.id, "/", id)));
+  EXPECT_EQ(server().Dpar(tenant.owner_token, {"spend"}).exit_code, 4);
+}
+
+TEST_F(LedgerTest, AChainIsHeldAgainstTheEntryOfACertificate) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(12));
+  const std::string hash = LedgerEntries(owner, dataset)[0].hash();
+  const auto verify = [&](int64_t sequence, const std::string& known) {
+    v1::VerifyChainRequest request;
+    request.set_name(absl::StrCat(dataset, "/budget"));
+    request.set_known_sequence(sequence);
+    request.set_known_hash(known);
+    return owner.Call(&v1::BudgetService::Stub::VerifyChain, request);
+  };
+  EXPECT_TRUE(verify(1, hash).value.intact());
+  EXPECT_FALSE(verify(1, "another").value.intact());
+  EXPECT_EQ(verify(1, "another").value.first_bad_sequence(), 1);
+  EXPECT_FALSE(verify(2, hash).value.intact());
+  EXPECT_THAT(verify(-1, hash).status, IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD));
 }
 
 }  // namespace

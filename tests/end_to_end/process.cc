@@ -107,6 +107,13 @@ void Process::Signal(int signal) {
   if (pid_ > 0 && !exit_code_.has_value()) kill(pid_, signal);
 }
 
+bool Process::stopped() const {
+  // pid (name) state ...; the name may hold anything but ends at the last parenthesis.
+  const std::string stat = ReadFile(absl::StrCat("/proc/", pid_, "/stat"));
+  const size_t name_end = stat.rfind(')');
+  return name_end != std::string::npos && stat.substr(name_end, 3) == ") T";
+}
+
 CommandResult RunCommand(const std::vector<std::string>& arguments, const Environment& environment,
                          absl::Duration timeout) {
   const TemporaryDirectory output;

@@ -45,6 +45,8 @@ class Process {
   std::optional<int> Wait(absl::Duration timeout);
   void Signal(int signal);
   [[nodiscard]] bool started() const { return pid_ > 0; }
+  // Whether SIGSTOP has taken effect.
+  [[nodiscard]] bool stopped() const;
 
  private:
   pid_t pid_ = -1;

@@ -42,7 +42,7 @@ std::vector<const google::protobuf::MethodDescriptor*> AllMethods() {
 
 TEST_F(TokenTest, EveryMethodWithoutATokenIsUnauthenticated) {
   const std::vector<const google::protobuf::MethodDescriptor*> methods = AllMethods();
-  EXPECT_EQ(methods.size(), 28U);
+  EXPECT_EQ(methods.size(), 29U);
   const std::shared_ptr<grpc::Channel> channel = server().MakeChannel();
   for (const google::protobuf::MethodDescriptor* method : methods) {
     const auto context = MakeContext("");

@@ -5,6 +5,8 @@
 #include <iostream>
 #include <utility>
 
+#include "server/store/testing/private_postgres.h"
+
 namespace dpar::testing {
 namespace {
 
@@ -17,16 +19,30 @@ std::string MakeDirectory() {
   return pattern;
 }
 
+// Started by the first test that asks for it, stopped when the program ends.
+PrivatePostgres* SharedPostgres() {
+  static const std::unique_ptr<PrivatePostgres> server = PrivatePostgres::Start();
+  return server.get();
+}
+
 }  // namespace
 
-TemporaryStore::TemporaryStore() : directory_(MakeDirectory()) {
-  absl::StatusOr<std::unique_ptr<Database>> opened = OpenSqlite(directory_.Database());
-  absl::Status status = opened.status();
-  if (status.ok()) {
-    database_ = std::move(*opened);
-    status = Migrate(*database_);
+std::vector<Engine> Engines() {
+  if (SharedPostgres() == nullptr) {
+    std::cerr << "PostgreSQL is not installed: its tests are left out\n";
+    return {Engine::kSqlite};
   }
-  if (!status.ok()) {
+  return {Engine::kSqlite, Engine::kPostgres};
+}
+
+std::string EngineName(const ::testing::TestParamInfo<Engine>& info) {
+  return info.param == Engine::kSqlite ? "Sqlite" : "Postgres";
+}
+
+TemporaryStore::TemporaryStore(Engine engine, int64_t schema_version)
+    : directory_(MakeDirectory()), postgres_uri_(engine == Engine::kPostgres ? SharedPostgres()->NewDatabase() : "") {
+  database_ = OpenAgain();
+  if (const absl::Status status = MigrateTo(*database_, schema_version); !status.ok()) {
     std::cerr << "cannot make a store: " << status << "\n";
     std::abort();
   }
@@ -35,6 +51,16 @@ TemporaryStore::TemporaryStore() : directory_(MakeDirectory()) {
 TemporaryStore::~TemporaryStore() {
   database_.reset();
   std::filesystem::remove_all(directory_.root());
+}
+
+std::unique_ptr<Database> TemporaryStore::OpenAgain() const {
+  absl::StatusOr<std::unique_ptr<Database>> opened =
+      postgres_uri_.empty() ? OpenSqlite(directory_.Database()) : OpenPostgres(postgres_uri_);
+  if (!opened.ok()) {
+    std::cerr << "cannot open a store: " << opened.status() << "\n";
+    std::abort();
+  }
+  return *std::move(opened);
 }
 
 }  // namespace dpar::testing

@@ -1,0 +1,323 @@
+// The engine for a fleet: a pool of connections to one PostgreSQL, which any number of servers share.
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "server/store/busy_names.h"
+#include "server/store/database.h"
+#include "server/store/postgres_connection.h"
+#include "server/store/postgres_notices.h"
+
+namespace dpar {
+namespace {
+
+// Of one server, besides three that listen, send notices and hold names. PostgreSQL admits 100 by default.
+constexpr int kMaxConnections = 16;
+constexpr absl::Duration kConnectionWait = absl::Seconds(10);
+// How often a transaction runs before a conflict is reported, and the longest pause after the first.
+constexpr int kMaxRuns = 12;
+constexpr absl::Duration kFirstPause = absl::Milliseconds(2);
+// How often a name that another process holds is asked for again.
+constexpr absl::Duration kHoldPeriod = absl::Milliseconds(20);
+
+// NO KEY: names and ids never change, so rows that refer to a guard can be added while it is held.
+constexpr absl::string_view LockStatement(Guard guard) {
+  switch (guard) {
+    case Guard::kTenant:
+      return "SELECT 1 FROM tenants WHERE name = $1 FOR NO KEY UPDATE";
+    case Guard::kDataset:
+      return "SELECT 1 FROM datasets WHERE name = $1 FOR NO KEY UPDATE";
+    case Guard::kJob:
+      return "SELECT 1 FROM jobs WHERE name = $1 FOR NO KEY UPDATE";
+    case Guard::kBudget:
+      break;
+  }
+  return "SELECT 1 FROM budgets WHERE id = $1 FOR NO KEY UPDATE";
+}
+
+absl::Status Unavailable(absl::string_view message) {
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, message);
+}
+
+class PostgresTransaction final : public Transaction {
+ public:
+  explicit PostgresTransaction(PostgresConnection& connection) : connection_(connection) {}
+
+  absl::StatusOr<std::vector<Row>> Query(absl::string_view sql, const std::vector<Value>& parameters) override {
+    DPAR_ASSIGN_OR_RETURN(PostgresConnection::Result result, Run(sql, parameters));
+    return std::move(result.rows);
+  }
+
+  absl::StatusOr<int64_t> Execute(absl::string_view sql, const std::vector<Value>& parameters) override {
+    DPAR_ASSIGN_OR_RETURN(const PostgresConnection::Result result, Run(sql, parameters));
+    return result.changed;
+  }
+
+  absl::Status ExecuteLater(absl::string_view sql, const std::vector<Value>& parameters,
+                            const absl::Status& otherwise) override {
+    later_.push_back({std::string(sql), parameters});
+    otherwise_.push_back(otherwise);
+    return absl::OkStatus();
+  }
+
+  // Runs what was to run later. An error stays: whatever the body makes of it, nothing more is run or committed.
+  absl::Status Flush() {
+    if (later_.empty() || !flushed_.ok()) {
+      return flushed_;
+    }
+    std::vector<PostgresConnection::Result> results;
+    const absl::Status failed = connection_.RunAll(std::exchange(later_, {}), results);
+    const std::vector<absl::Status> otherwise = std::exchange(otherwise_, {});
+    conflicted_ = conflicted_ || absl::IsAborted(failed);
+    // What went wrong first is what the caller would have been told had the statements run one by one.
+    for (size_t i = 0; flushed_.ok() && i < results.size(); ++i) {
+      flushed_ = results[i].changed == 1 ? absl::OkStatus() : otherwise[i];
+    }
+    flushed_.Update(failed);
+    return flushed_;
+  }
+
+  absl::Status Lock(Guard guard, const std::string& name) override {
+    return Run(LockStatement(guard), {name}).status();
+  }
+  [[nodiscard]] absl::string_view for_update() const override { return " FOR NO KEY UPDATE"; }
+  [[nodiscard]] absl::string_view skip_locked() const override { return " FOR NO KEY UPDATE SKIP LOCKED"; }
+
+  absl::Status Notify(const std::string& notice) override {
+    notices_.push_back(notice);
+    return absl::OkStatus();
+  }
+  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
+
+  // Whether a statement failed in a way that running everything again may mend, whatever the body made of it.
+  [[nodiscard]] bool conflicted() const { return conflicted_; }
+
+ private:
+  absl::StatusOr<PostgresConnection::Result> Run(absl::string_view sql, const std::vector<Value>& parameters) {
+    DPAR_RETURN_IF_ERROR(Flush());
+    absl::StatusOr<PostgresConnection::Result> result = connection_.Run(sql, parameters);
+    conflicted_ = conflicted_ || absl::IsAborted(result.status());
+    return result;
+  }
+
+  PostgresConnection& connection_;
+  bool conflicted_ = false;
+  std::vector<PostgresConnection::Statement> later_;
+  std::vector<absl::Status> otherwise_;  // of each of them
+  absl::Status flushed_;
+  std::vector<std::string> notices_;
+};
+
+// Connections that are lent to one caller at a time.
+class Pool {
+ public:
+  explicit Pool(std::string uri) : uri_(std::move(uri)) {}
+
+  // UNAVAILABLE when all are taken for too long, or none can be made.
+  absl::StatusOr<std::unique_ptr<PostgresConnection>> Take() ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      const auto has_room = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lent_ < kMaxConnections; };
+      if (!mutex_.AwaitWithTimeout(absl::Condition(&has_room), kConnectionWait)) {
+        return Unavailable("the store is busy; try again");
+      }
+      ++lent_;
+      if (!idle_.empty()) {
+        std::unique_ptr<PostgresConnection> connection = std::move(idle_.back());
+        idle_.pop_back();
+        return connection;
+      }
+    }
+    absl::StatusOr<std::unique_ptr<PostgresConnection>> opened = PostgresConnection::Open(uri_);
+    if (!opened.ok()) {
+      Return(nullptr);
+    }
+    return opened;
+  }
+
+  // Takes a connection back, or the news that it is gone. One was lost: so are those that idled meanwhile.
+  void Return(std::unique_ptr<PostgresConnection> connection) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    --lent_;
+    if (connection != nullptr && connection->usable()) {
+      idle_.push_back(std::move(connection));
+    } else {
+      idle_.clear();
+    }
+  }
+
+ private:
+  const std::string uri_;
+  absl::Mutex mutex_;
+  int lent_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::unique_ptr<PostgresConnection>> idle_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Names held by this process: among its own callers by BusyNames, among processes by locks of one PostgreSQL session,
+// which end with it.
+class SharedNames {
+ public:
+  explicit SharedNames(std::string uri) : uri_(std::move(uri)) {}
+
+  absl::StatusOr<std::unique_ptr<NameHold>> Take(const std::string& name, absl::Duration patience) {
+    const absl::Time deadline = absl::Now() + patience;
+    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<NameHold> local, local_.Take(name, patience));
+    while (true) {
+      DPAR_ASSIGN_OR_RETURN(const bool taken, Try("SELECT pg_try_advisory_lock(hashtextextended($1, 0))", name));
+      if (taken) {
+        return std::make_unique<Hold>(*this, name, std::move(local));
+      }
+      if (absl::Now() >= deadline) {
+        return NameIsBusy();
+      }
+      absl::SleepFor(kHoldPeriod);
+    }
+  }
+
+ private:
+  class Hold final : public NameHold {
+   public:
+    Hold(SharedNames& names, std::string name, std::unique_ptr<NameHold> local)
+        : names_(names), name_(std::move(name)), local_(std::move(local)) {}
+    ~Hold() override {
+      // When the session is lost, so is the lock.
+      names_.Try("SELECT pg_advisory_unlock(hashtextextended($1, 0))", name_).status().IgnoreError();
+    }
+
+   private:
+    SharedNames& names_;
+    const std::string name_;
+    const std::unique_ptr<NameHold> local_;
+  };
+
+  absl::StatusOr<bool> Try(absl::string_view sql, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    if (session_ == nullptr || !session_->usable()) {
+      DPAR_ASSIGN_OR_RETURN(session_, PostgresConnection::Open(uri_));
+    }
+    DPAR_ASSIGN_OR_RETURN(const PostgresConnection::Result result, session_->Run(sql, {name}));
+    RowReader reader(result.rows.at(0));
+    const bool done = reader.Int() != 0;
+    DPAR_RETURN_IF_ERROR(reader.status());
+    return done;
+  }
+
+  const std::string uri_;
+  BusyNames local_;
+  absl::Mutex mutex_;
+  std::unique_ptr<PostgresConnection> session_ ABSL_GUARDED_BY(mutex_);
+};
+
+class PostgresDatabase final : public Database {
+ public:
+  explicit PostgresDatabase(const std::string& uri) : uri_(uri), pool_(uri), names_(uri), sender_(uri) {}
+
+  absl::Status Write(const Body& body) override {
+    for (int run = 1;; ++run) {
+      bool conflicted = false;
+      absl::Status status = RunOnce("BEGIN ISOLATION LEVEL READ COMMITTED", body, conflicted);
+      if (status.ok() || !conflicted) {
+        return status;
+      }
+      if (run == kMaxRuns) {
+        return Unavailable("the store is busy; try again");
+      }
+      absl::SleepFor(kFirstPause * run);
+    }
+  }
+
+  absl::Status Read(const Body& body) override {
+    bool conflicted = false;
+    return RunOnce("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body, conflicted);
+  }
+
+  absl::StatusOr<std::unique_ptr<NameHold>> Hold(const std::string& name, absl::Duration patience) override {
+    return names_.Take(name, patience);
+  }
+
+  void Listen(Listener listener) override {
+    listener_.reset();
+    if (listener) {
+      listener_ = std::make_unique<NoticeListener>(uri_, std::move(listener));
+    }
+  }
+
+  [[nodiscard]] bool shared() const override { return true; }
+
+  // A connection with an open transaction. One that idled may have been lost: then a new one is made.
+  absl::StatusOr<std::unique_ptr<PostgresConnection>> Begin(absl::string_view begin) {
+    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, pool_.Take());
+    absl::Status status = connection->Run(begin, {}).status();
+    if (!status.ok()) {
+      pool_.Return(nullptr);
+      DPAR_ASSIGN_OR_RETURN(connection, pool_.Take());
+      status = connection->Run(begin, {}).status();
+    }
+    if (!status.ok()) {
+      pool_.Return(nullptr);
+      return status;
+    }
+    return connection;
+  }
+
+ private:
+  absl::Status RunOnce(absl::string_view begin, const Body& body, bool& conflicted) {
+    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, Begin(begin));
+    bool settled = false;
+    const absl::Cleanup give_back = [&] {
+      if (!settled) {
+        // Its state is not known. Closing it rolls back whatever was open.
+        connection.reset();
+      }
+      pool_.Return(std::move(connection));
+    };
+    PostgresTransaction transaction(*connection);
+    absl::Status status = body(transaction);
+    if (status.ok()) {
+      status = transaction.Flush();
+    }
+    if (status.ok()) {
+      status = Commit(*connection, conflicted);
+    }
+    conflicted = conflicted || transaction.conflicted();
+    settled = status.ok() || connection->Run("ROLLBACK", {}).ok();
+    if (status.ok()) {
+      sender_.Send(transaction.notices());
+    }
+    return status;
+  }
+
+  // The commit of a transaction in which a statement failed is answered by a rollback, and no error.
+  static absl::Status Commit(PostgresConnection& connection, bool& conflicted) {
+    const absl::StatusOr<PostgresConnection::Result> result = connection.Run("COMMIT", {});
+    conflicted = absl::IsAborted(result.status());
+    if (result.ok() && result->command_tag != "COMMIT") {
+      return Unavailable("PostgreSQL rolled a transaction back");
+    }
+    return result.status();
+  }
+
+  const std::string uri_;
+  Pool pool_;
+  SharedNames names_;
+  NoticeSender sender_;
+  std::unique_ptr<NoticeListener> listener_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Database>> OpenPostgres(const std::string& uri) {
+  // To say at once when it cannot be reached.
+  DPAR_RETURN_IF_ERROR(PostgresConnection::Open(uri).status());
+  return std::make_unique<PostgresDatabase>(uri);
+}
+
+}  // namespace dpar

@@ -1,0 +1,65 @@
+// One connection to PostgreSQL: statements with typed parameters and results, and its errors as statuses.
+#ifndef DPAR_SERVER_STORE_POSTGRES_CONNECTION_H_
+#define DPAR_SERVER_STORE_POSTGRES_CONNECTION_H_
+
+#include <libpq-fe.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/store/database.h"
+
+namespace dpar {
+
+// Not thread-safe.
+class PostgresConnection {
+ public:
+  // UNAVAILABLE when the server does not answer within some seconds.
+  static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri);
+
+  explicit PostgresConnection(PGconn* raw) : raw_(raw, &PQfinish) {}
+
+  struct Result {
+    std::vector<Row> rows;
+    int64_t changed = 0;      // rows that INSERT, UPDATE or DELETE touched
+    std::string command_tag;  // "COMMIT", "ROLLBACK", ...
+  };
+  // Runs one statement, prepared on first use. A violated constraint is ALREADY_EXISTS, a lost connection or a full
+  // disk UNAVAILABLE, and ABORTED a deadlock or conflict, after which the transaction should run again. Parameters as
+  // in CheckParameters.
+  absl::StatusOr<Result> Run(absl::string_view sql, const std::vector<Value>& parameters);
+
+  struct Statement {
+    std::string sql;
+    std::vector<Value> parameters;
+  };
+  // The same for several statements, which travel together. The first error is returned, and none of the rest was run
+  // then; `results` are of those before it.
+  absl::Status RunAll(const std::vector<Statement>& statements, std::vector<Result>& results);
+
+  // False once the connection was lost.
+  [[nodiscard]] bool usable() const { return PQstatus(raw_.get()) == CONNECTION_OK; }
+
+  // Waits for a notice on a channel that the connection listens to: its payload, or nothing within `patience`, or once
+  // `wake_descriptor` can be read. UNAVAILABLE when the connection is lost.
+  absl::StatusOr<std::vector<std::string>> AwaitNotices(absl::Duration patience, int wake_descriptor);
+
+ private:
+  absl::StatusOr<std::string> Prepare(absl::string_view sql);
+  // What comes back for `count` statements in a pipeline.
+  absl::Status Collect(size_t count, std::vector<Result>& results);
+
+  std::unique_ptr<PGconn, decltype(&PQfinish)> raw_;
+  std::map<std::string, std::string> statements_;  // SQL text to its name
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_STORE_POSTGRES_CONNECTION_H_

@@ -1,0 +1,132 @@
+#include "server/worker/attempt.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <exception>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/certificate/digest.h"
+#include "core/error.h"
+#include "core/graph/sealed_graph.h"
+#include "core/infer/model.h"
+#include "core/plan/plan_event.h"
+#include "core/random/secure_random.h"
+#include "core/status_macros.h"
+#include "core/train/torch_script.h"
+#include "server/seam.h"
+
+namespace dpar {
+namespace {
+
+absl::Status Unavailable(absl::string_view message) {
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, message);
+}
+
+absl::StatusOr<int64_t> FileSize(const std::string& path) {
+  std::error_code error;
+  const auto size = std::filesystem::file_size(path, error);
+  if (error) {
+    return Unavailable(absl::StrCat("cannot size ", path, ": ", error.message()));
+  }
+  return static_cast<int64_t>(size);
+}
+
+// What steps cost, for progress. All of them cost the plan's epsilon, unless a part of it is the evaluation's.
+EpsilonSource EpsilonOf(const v1::Plan& plan, const PublicSizes& sizes) {
+  EpsilonSource source;
+  source.of_steps = [plan, sizes](int64_t steps) {
+    return std::min(plan.epsilon(), EpsilonAfter(plan, sizes, steps).value_or(plan.epsilon()));
+  };
+  if (!plan.has_evaluation()) {
+    source.of_all = plan.epsilon();
+  }
+  return source;
+}
+
+}  // namespace
+
+void Attempt::Stop(StopCause cause) {
+  StopCause none = StopCause::kNone;
+  cause_.compare_exchange_strong(none, cause);
+}
+
+absl::StatusOr<JobOutput> Attempt::Run() {
+  try {
+    DPAR_ASSIGN_OR_RETURN(const TrainedModel trained, TrainModel());
+    DPAR_SEAM("trained");
+    return Save(trained);
+  } catch (const std::exception&) {
+    return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, "training ended by an exception");
+  }
+}
+
+absl::StatusOr<TrainedModel> Attempt::TrainModel() {
+  const std::string& name = stored_.job.name();
+  const v1::Plan& plan = stored_.job.plan();
+  progress_.Update(name, {"loading", 0, 0, absl::Now(), 0});
+  const v1::TrainingSpec& spec = stored_.job.spec();
+  const absl::StatusOr<SealedGraph> sealed = SealedGraph::Open(directory_.DatasetFile(spec.dataset()));
+  if (absl::IsNotFound(sealed.status()) || absl::IsFailedPrecondition(sealed.status())) {
+    // The file could not be opened at all, or is of a newer program: a fault of the machine, not of the data.
+    return Unavailable(sealed.status().code() == absl::StatusCode::kNotFound
+                           ? "the dataset's file cannot be opened"
+                           : "the dataset's file was sealed by a newer program");
+  }
+  const auto keep_going = [this] { return cause_ == StopCause::kNone; };
+  const absl::StatusOr<GraphView> graph = sealed.ok() ? sealed->View(keep_going) : sealed.status();
+  if (absl::IsDataLoss(graph.status())) {
+    spdlog::error("worker: the sealed file of {} is damaged; dpard check says where", spec.dataset());
+  }
+  DPAR_RETURN_IF_ERROR(graph.status());
+  TrainingProgress progress(progress_, name, EpsilonOf(plan, graph->sizes));
+  TrainingCallbacks callbacks;
+  callbacks.keep_going = keep_going;
+  callbacks.on_progress = [&](TrainingStage stage, int64_t completed, int64_t total) {
+    progress.Report(stage, completed, total);
+  };
+  // Fresh noise for every attempt, from the kernel's seed; nothing is kept of the one before.
+  SecureRandom random;
+  absl::StatusOr<TrainedModel> trained = Train(plan, *graph, options_, random, callbacks);
+  unfinished_epsilon_ = progress.TakeUnfinished();
+  return trained;
+}
+
+absl::StatusOr<JobOutput> Attempt::Save(const TrainedModel& trained) {
+  progress_.Update(stored_.job.name(), {"saving", 0, 0, absl::Now(), stored_.job.plan().epsilon()});
+  // A model that is none would be the data's fault; whatever fails after this is the machine's.
+  DPAR_RETURN_IF_ERROR(ValidateModel(trained.model));
+  JobOutput output;
+  output.evaluation = trained.evaluation;
+  output.lease = stored_.lease;
+  const absl::Status written = WriteFiles(trained.model, output);
+  if (!written.ok() && !absl::IsCancelled(written)) {
+    return Unavailable(written.message());
+  }
+  DPAR_RETURN_IF_ERROR(written);
+  return output;
+}
+
+absl::Status Attempt::WriteFiles(const Model& model, JobOutput& output) {
+  const std::string weights = directory_.WeightsFile(stored_.job.name(), stored_.lease);
+  const std::string script = directory_.ScriptFile(stored_.job.name(), stored_.lease);
+  DPAR_RETURN_IF_ERROR(MakeParentDirectory(weights));
+  DPAR_RETURN_IF_ERROR(WriteModelFile(weights, model));
+  DPAR_SEAM("weights-written");
+  if (cause_ != StopCause::kNone) {
+    return absl::CancelledError("the attempt was stopped while it was saved");
+  }
+  DPAR_RETURN_IF_ERROR(WriteTorchScript(script, model));
+  DPAR_SEAM("script-written");
+  DPAR_ASSIGN_OR_RETURN(output.weights_sha256, Sha256File(weights));
+  DPAR_ASSIGN_OR_RETURN(output.script_sha256, Sha256File(script));
+  DPAR_ASSIGN_OR_RETURN(output.weights_bytes, FileSize(weights));
+  DPAR_ASSIGN_OR_RETURN(output.script_bytes, FileSize(script));
+  return absl::OkStatus();
+}
+
+}  // namespace dpar

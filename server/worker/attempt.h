@@ -1,0 +1,59 @@
+// One run of one job: from the dataset's file to model files that nobody can see yet.
+#ifndef DPAR_SERVER_WORKER_ATTEMPT_H_
+#define DPAR_SERVER_WORKER_ATTEMPT_H_
+
+#include <atomic>
+#include <future>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/train/train.h"
+#include "server/queue/queue.h"
+#include "server/store/data_directory.h"
+#include "server/worker/progress.h"
+#include "server/worker/training_progress.h"
+
+namespace dpar {
+
+// Why an attempt was told to stop.
+enum class StopCause {
+  kNone,
+  kCancelled,  // its job's cancel was requested
+  kLeaseLost,  // somebody else may run the job by now
+  kShutdown,   // the server stops
+};
+
+// Run is for one thread; Stop and cause are for any.
+class Attempt {
+ public:
+  Attempt(const StoredJob& stored, const DataDirectory& directory, ProgressBoard& progress, TrainOptions options)
+      : stored_(stored), directory_(directory), progress_(progress), options_(std::move(options)) {}
+
+  // Trains and saves. Nothing of it is visible yet: files lie in a directory of this attempt's own. CANCELLED after
+  // Stop; UNAVAILABLE for a fault of the machine, worth another attempt; anything else is the data's doing.
+  absl::StatusOr<JobOutput> Run();
+
+  // Ends Run soon. The first cause stands.
+  void Stop(StopCause cause);
+  [[nodiscard]] StopCause cause() const { return cause_; }
+  [[nodiscard]] const StoredJob& stored() const { return stored_; }
+
+ private:
+  absl::StatusOr<TrainedModel> TrainModel();
+  absl::StatusOr<JobOutput> Save(const TrainedModel& trained);
+  absl::Status WriteFiles(const Model& model, JobOutput& output);
+
+  const StoredJob stored_;
+  const DataDirectory& directory_;
+  ProgressBoard& progress_;
+  const TrainOptions options_;
+  std::atomic<StopCause> cause_ = StopCause::kNone;
+  // A number for a job that has ended. The destructor waits for it, which the job's end must not.
+  std::future<TrainingProgress::Epsilon> unfinished_epsilon_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_WORKER_ATTEMPT_H_

@@ -1,0 +1,58 @@
+#include "server/worker/memory_estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+
+namespace dpar {
+namespace {
+
+constexpr PublicSizes kSizes = {.node_count = 1'000'000, .feature_count = 1000, .class_count = 10};
+constexpr int64_t kFile = int64_t{1} << 30;
+
+v1::Plan LinearPlan() {
+  v1::Plan plan;
+  plan.set_node_sampling_rate(1);
+  return plan;
+}
+
+TEST(MemoryEstimateTest, CountsTheFileTheSlotsAndTheWeights) {
+  const int64_t weights = 1001 * 10;
+  const int64_t expected = (int64_t{64} << 20) + kFile + 1'000'000 * (60 + 4 * 10) + weights * (12 + 8 * 3);
+  EXPECT_EQ(EstimateJobBytes(LinearPlan(), kSizes, kFile, 2), expected);
+}
+
+TEST(MemoryEstimateTest, CountsCopiesOfTheData) {
+  const int64_t plain = EstimateJobBytes(LinearPlan(), kSizes, kFile, 2);
+  v1::Plan evaluated = LinearPlan();
+  evaluated.mutable_evaluation();
+  EXPECT_EQ(EstimateJobBytes(evaluated, kSizes, kFile, 2), plain + kFile);
+  v1::Plan sampled = LinearPlan();
+  sampled.set_node_sampling_rate(0.5);
+  EXPECT_EQ(EstimateJobBytes(sampled, kSizes, kFile, 2), plain + kFile);
+  PublicSizes small = kSizes;
+  small.feature_count = 300;
+  EXPECT_GT(EstimateJobBytes(LinearPlan(), small, kFile, 2), plain + kFile) << "full batches copy features that fit";
+}
+
+TEST(MemoryEstimateTest, CountsRowsOfDpApprAndTheirProducts) {
+  const int64_t plain = EstimateJobBytes(LinearPlan(), kSizes, kFile, 2);
+  v1::Plan plan = LinearPlan();
+  plan.mutable_structure()->set_appr_nodes(1000);
+  plan.mutable_structure()->set_top_k(9);
+  EXPECT_EQ(EstimateJobBytes(plan, kSizes, kFile, 2), plain + 1000 * 10 * 48);
+  plan.set_hidden_size(32);
+  v1::Plan hidden = LinearPlan();
+  hidden.set_hidden_size(32);
+  EXPECT_EQ(EstimateJobBytes(plan, kSizes, kFile, 2) - EstimateJobBytes(hidden, kSizes, kFile, 2),
+            1000 * 10 * 48 + 1000 * 10 * 10 / 2 * 8);
+}
+
+TEST(MemoryEstimateTest, DoesNotOverflow) {
+  EXPECT_EQ(EstimateJobBytes(LinearPlan(), kSizes, std::numeric_limits<int64_t>::max(), 2),
+            std::numeric_limits<int64_t>::max());
+}
+
+}  // namespace
+}  // namespace dpar

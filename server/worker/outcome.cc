@@ -1,0 +1,189 @@
+#include "server/worker/outcome.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/certificate/certificate.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "server/ledger/ledger.h"
+#include "server/seam.h"
+#include "server/store/datasets.h"
+
+namespace dpar {
+namespace {
+
+// The only sentences a failed job ever shows. None depends on the data.
+constexpr absl::string_view kFailedAfterOpening =
+    "the job failed after its data was opened; its price was posted in full";
+constexpr absl::string_view kAttemptsUsedUp =
+    "the server failed while running this job as often as it may try; nothing was released, and its price was given "
+    "back";
+
+// Between attempts: 1, 4, 16, ... seconds, at most five minutes.
+constexpr absl::Duration kFirstPause = absl::Seconds(1);
+constexpr absl::Duration kLongestPause = absl::Minutes(5);
+constexpr int kPauseGrowth = 4;
+
+absl::Duration PauseAfter(int attempts) {
+  absl::Duration pause = kFirstPause;
+  for (int i = 1; i < attempts && pause < kLongestPause; ++i) {
+    pause *= kPauseGrowth;
+  }
+  return std::min(pause, kLongestPause);
+}
+
+EntryContext WorkerNow() { return {"worker", absl::Now()}; }
+
+// Gives the reservation back and ends the job. Only for causes that the money rules allow.
+absl::Status VoidAndEnd(Transaction& transaction, const StoredJob& stored, v1::Job::State state,
+                        absl::string_view failure, const std::string& reason) {
+  const EntryContext context = WorkerNow();
+  if (!stored.budget_id.empty()) {
+    DPAR_RETURN_IF_ERROR(
+        Void(transaction, stored.budget_id, stored.job.name(), stored.job.attempts(), reason, context));
+  }
+  DPAR_SEAM("voided");
+  return End(transaction, stored.job.name(), state, std::string(failure), context.time);
+}
+
+absl::Status Cancel(Transaction& transaction, const StoredJob& stored) {
+  return VoidAndEnd(transaction, stored, v1::Job::CANCELLED, "", "cancelled while it ran");
+}
+
+// After an infrastructure failure: another attempt, or the end of it.
+absl::Status TryAgain(Transaction& transaction, const StoredJob& stored, int max_attempts) {
+  if (stored.job.attempts() >= max_attempts) {
+    return VoidAndEnd(transaction, stored, v1::Job::FAILED, kAttemptsUsedUp,
+                      "infrastructure failure, attempts used up");
+  }
+  return Requeue(transaction, stored.job.name(), /*count_attempt=*/true,
+                 absl::Now() + PauseAfter(stored.job.attempts()));
+}
+
+// Whether this lease's output is what the job succeeded with: an earlier call committed though it reported an error.
+absl::StatusOr<bool> WasReleased(Transaction& transaction, const StoredJob& stored, const StoredJob& now) {
+  if (now.job.state() != v1::Job::SUCCEEDED) {
+    return false;
+  }
+  DPAR_ASSIGN_OR_RETURN(const JobOutput output, GetOutput(transaction, stored.job.name()));
+  return output.lease == stored.lease;
+}
+
+Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1::Dataset& dataset, absl::Time now) {
+  Statement statement;
+  statement.subjects = {{"model.npz", output.weights_sha256}, {"model.pt", output.script_sha256}};
+  statement.job = stored.job.name();
+  statement.dataset = stored.job.spec().dataset();
+  statement.plan = stored.job.plan();
+  statement.evaluation = output.evaluation;
+  statement.software = absl::StrCat("dpar ", DPAR_VERSION);
+  statement.created_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
+  statement.dataset_digest = dataset.content_digest();
+  statement.sizes = {dataset.node_count(), dataset.feature_count(), dataset.class_count()};
+  statement.is_public = dataset.is_public();
+  return statement;
+}
+
+// Posts the price and puts the entry into the statement: signing it signs a checkpoint of the ledger's chain.
+absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const EntryContext& context,
+                     Statement& statement) {
+  DPAR_ASSIGN_OR_RETURN(const Account account,
+                        Post(transaction, stored.budget_id, stored.job.name(), stored.job.attempts(), context));
+  statement.budget = absl::StrCat(statement.dataset, "/budget");
+  statement.ledger_sequence = account.head_sequence;
+  statement.ledger_hash = account.head_hash;
+  statement.cap_epsilon = account.terms.cap_epsilon;
+  statement.cap_delta = account.terms.cap_delta;
+  statement.order = account.terms.order;
+  statement.units = stored.job.plan().price_units();
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+// Why an attempt that crashed needs no price of its own. Everything an attempt makes stays in this process and in the
+// files of its own directory, which no call serves. Those become visible here and nowhere else: in the transaction
+// below, which also posts. If it commits, the job has ended and never runs again. If it does not, nothing of the
+// attempt was seen by anybody but its timing, which is not protected; the next attempt draws fresh noise, and the same
+// reservation covers it.
+absl::Status Release(Database& database, const SigningKey& key, const StoredJob& stored, const JobOutput& output) {
+  const std::string& name = stored.job.name();
+  DPAR_SEAM("saved");
+  DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const StoredJob now, LockJob(transaction, name));
+    DPAR_ASSIGN_OR_RETURN(const bool released, WasReleased(transaction, stored, now));
+    if (released) {
+      return absl::OkStatus();
+    }
+    const EntryContext context = WorkerNow();
+    DPAR_RETURN_IF_ERROR(CheckLease(now, stored.lease, context.time));
+    if (now.cancel_requested) {
+      return absl::CancelledError("the job was cancelled before its model was released");
+    }
+    DPAR_SEAM("release-begun");
+    DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, GetDataset(transaction, stored.job.spec().dataset()));
+    Statement statement = DescribeJob(stored, output, dataset.dataset, context.time);
+    if (!stored.budget_id.empty()) {
+      DPAR_RETURN_IF_ERROR(PostFor(transaction, stored, context, statement));
+    }
+    DPAR_SEAM("posted");
+    JobOutput certified = output;
+    DPAR_ASSIGN_OR_RETURN(certified.envelope, SignStatement(statement, key));
+    DPAR_RETURN_IF_ERROR(Succeed(transaction, name, certified, context.time));
+    DPAR_RETURN_IF_ERROR(transaction.Notify(name));
+    DPAR_SEAM("succeeded");
+    return absl::OkStatus();
+  }));
+  DPAR_SEAM("committed");
+  return absl::OkStatus();
+}
+
+absl::Status GiveUp(Database& database, const StoredJob& stored, const absl::Status& cause, StopCause stopped,
+                    int max_attempts) {
+  const std::string& name = stored.job.name();
+  DPAR_SEAM("giving-up");
+  DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
+    const EntryContext context = WorkerNow();
+    DPAR_ASSIGN_OR_RETURN(const StoredJob now, HoldLease(transaction, name, stored.lease, context.time));
+    DPAR_RETURN_IF_ERROR(transaction.Notify(name));
+    // A stopped attempt, and one that the machine failed, released nothing.
+    const bool nothing_left = absl::IsCancelled(cause) || absl::IsUnavailable(cause);
+    if (nothing_left && now.cancel_requested) {
+      return Cancel(transaction, now);
+    }
+    if (absl::IsCancelled(cause) && stopped == StopCause::kShutdown) {
+      return Requeue(transaction, name, /*count_attempt=*/false, context.time);
+    }
+    if (nothing_left) {
+      return TryAgain(transaction, now, max_attempts);
+    }
+    if (!now.budget_id.empty()) {
+      DPAR_RETURN_IF_ERROR(Post(transaction, now.budget_id, name, now.job.attempts(), context).status());
+    }
+    return End(transaction, name, v1::Job::FAILED, std::string(kFailedAfterOpening), context.time);
+  }));
+  DPAR_SEAM("given-up");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> TakeBackOrphan(Database& database, const StoredJob& orphan, int max_attempts) {
+  bool taken = false;
+  DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const StoredJob now, LockJob(transaction, orphan.job.name()));
+    // It may have ended, or be another attempt's; or its worker came back and renewed the lease in the last moment,
+    // which then is taken from it all the same.
+    taken = now.job.state() == v1::Job::RUNNING && now.lease == orphan.lease;
+    if (!taken) {
+      return absl::OkStatus();
+    }
+    DPAR_RETURN_IF_ERROR(now.cancel_requested ? Cancel(transaction, now) : TryAgain(transaction, now, max_attempts));
+    return transaction.Notify(orphan.job.name());
+  }));
+  return taken;
+}
+
+}  // namespace dpar

@@ -1,0 +1,80 @@
+// Removes model files that a crash left behind.
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "server/queue/queue.h"
+#include "server/store/read_from.h"
+#include "server/worker/worker.h"
+
+namespace dpar {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status CannotList() {
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, "cannot list the data directory");
+}
+
+// The lease whose files a job needs: that of its output, or of the attempt that runs; nothing when it needs none.
+absl::StatusOr<std::optional<int64_t>> NeededLease(Transaction& transaction, const std::string& job) {
+  const absl::StatusOr<StoredJob> stored = GetJob(transaction, job);
+  if (absl::IsNotFound(stored.status())) {
+    return std::nullopt;
+  }
+  DPAR_RETURN_IF_ERROR(stored.status());
+  if (stored->job.state() == v1::Job::SUCCEEDED) {
+    DPAR_ASSIGN_OR_RETURN(const JobOutput output, GetOutput(transaction, job));
+    return output.lease;
+  }
+  return stored->job.state() == v1::Job::RUNNING ? std::optional<int64_t>(stored->lease) : std::nullopt;
+}
+
+// Attempts have directories named by their lease. Other names are files of a release before there were leases, which
+// belong to lease 0.
+absl::Status SweepJob(const fs::path& directory, std::optional<int64_t> needed) {
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    int64_t lease = 0;
+    if (!absl::SimpleAtoi(entry->path().filename().string(), &lease)) {
+      lease = 0;
+    }
+    if (needed != lease) {
+      DPAR_RETURN_IF_ERROR(RemoveTree(entry->path().string()));
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return CannotList();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status SweepModels(Database& database, const DataDirectory& directory) {
+  std::error_code error;
+  const fs::path top = fs::path(directory.root()) / "jobs";
+  for (fs::directory_iterator tenant(top, error); !error && tenant != fs::directory_iterator();
+       tenant.increment(error)) {
+    for (fs::directory_iterator entry(tenant->path(), error); !error && entry != fs::directory_iterator();
+         entry.increment(error)) {
+      const std::string job =
+          absl::StrCat("tenants/", tenant->path().filename().string(), "/jobs/", entry->path().filename().string());
+      DPAR_ASSIGN_OR_RETURN(const std::optional<int64_t> needed, ReadFrom(database, [&](Transaction& transaction) {
+                              return NeededLease(transaction, job);
+                            }));
+      DPAR_RETURN_IF_ERROR(SweepJob(entry->path(), needed));
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return CannotList();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace dpar

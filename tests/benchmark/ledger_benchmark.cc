@@ -1,0 +1,195 @@
+// How fast money and jobs move: build/release/bin/ledger_benchmark [seconds [sqlite|postgres]]
+//
+// For each engine: reservations (what CreateJob does to the store) and jobs (submitted, leased, released, without the
+// training) per second, by 1, 8 and 64 clients on distinct datasets, as ratios to bare durable commits by as many
+// clients on the same store; and the time to admit a job on datasets with a longer and longer past, with the commit and
+// without it, since a slow disk would hide what grows. The measurements
+// take turns, because others share the machine, and the median of the turns counts, of rates and of ratios each. A
+// client is a thread of this program; what planning, TLS and gRPC cost is no part of it.
+//
+// One job needs three durable commits: its reservation, its lease, its release. A job that runs for longer needs one
+// more each second, which renews its lease. So jobs at half the speed of commits are 0.5 / 3 of them per second.
+//
+// The first argument is about how long one measurement takes, 0.5 unless given; the second leaves out the other engine.
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <functional>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "server/store/testing/temporary_store.h"
+#include "tests/benchmark/ledger_world.h"
+
+namespace dpar {
+namespace {
+
+constexpr int kTurns = 7;
+constexpr int kAdmissionTurns = 21;
+constexpr int kAdmissionsInTurn = 20;
+constexpr double kCommitsOfJob = 3;
+constexpr double kWantedReservations = 0.5;
+constexpr double kWantedJobs = 0.5 / kCommitsOfJob;
+// The longest past may cost that much more than the shortest and still be called flat: noise and the depth of an index.
+constexpr double kFlat = 1.25;
+
+double SecondsOf(const std::function<void()>& run) {
+  const auto start = std::chrono::steady_clock::now();
+  run();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double Median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// How often a second `clients` threads together can do something: each does it again and again for a while.
+double RateOf(int clients, double seconds, const std::function<void(int client)>& work) {
+  std::barrier begin(clients + 1);
+  std::vector<int64_t> done(static_cast<size_t>(clients));
+  std::vector<std::thread> threads;
+  for (int client = 0; client < clients; ++client) {
+    threads.emplace_back([&, client] {
+      begin.arrive_and_wait();
+      const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+      int64_t count = 0;
+      do {
+        work(client);
+        ++count;
+      } while (std::chrono::steady_clock::now() < end);
+      done[static_cast<size_t>(client)] = count;
+    });
+  }
+  begin.arrive_and_wait();
+  const double elapsed = SecondsOf([&] {
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+  });
+  int64_t total = 0;
+  for (const int64_t count : done) {
+    total += count;
+  }
+  return static_cast<double>(total) / elapsed;
+}
+
+struct Rates {
+  double commits = 0;
+  double reservations = 0;
+  double jobs = 0;
+  double reservation_ratio = 0;
+  double job_ratio = 0;
+};
+
+Rates MeasureOnce(LedgerWorld& world, int clients, double seconds) {
+  Rates rates;
+  rates.commits = RateOf(clients, seconds / 2, [&](int client) { world.Commit(client); });
+  rates.reservations = RateOf(clients, seconds, [&](int client) { world.Reserve(client); });
+  world.CancelAll();
+  rates.jobs = RateOf(clients, seconds, [&](int client) { world.RunJob(client); });
+  // Half before and half after, so that a machine that gets slower or faster meanwhile favours nobody.
+  rates.commits = (rates.commits + RateOf(clients, seconds / 2, [&](int client) { world.Commit(client); })) / 2;
+  rates.reservation_ratio = rates.reservations / rates.commits;
+  rates.job_ratio = rates.jobs / rates.commits;
+  return rates;
+}
+
+// Whether both ratios are at or above the ones wanted.
+bool PrintRates(testing::Engine engine, int clients, Tenants tenants, double seconds) {
+  LedgerWorld world(engine, clients, tenants);
+  std::vector<Rates> turns;
+  for (int turn = 0; turn < kTurns; ++turn) {
+    turns.push_back(MeasureOnce(world, clients, seconds));
+  }
+  const auto median = [&turns](double Rates::*member) {
+    std::vector<double> values;
+    for (const Rates& rates : turns) {
+      values.push_back(rates.*member);
+    }
+    return Median(values);
+  };
+  const double reservation_ratio = median(&Rates::reservation_ratio);
+  const double job_ratio = median(&Rates::job_ratio);
+  const bool met = reservation_ratio >= kWantedReservations && job_ratio >= kWantedJobs;
+  absl::PrintF("%7d %8s %10.0f %14.0f %6.2f %7.2f %8.0f %6.3f %7.3f%s\n", clients,
+               tenants == Tenants::kOne ? "one" : "each", median(&Rates::commits), median(&Rates::reservations),
+               reservation_ratio, kWantedReservations, median(&Rates::jobs), job_ratio, kWantedJobs,
+               met ? "" : "  MISSED");
+  std::cout.flush();
+  return met;
+}
+
+// Whether the time is flat.
+bool PrintAdmissions(testing::Engine engine) {
+  const std::vector<int64_t> sizes = {10, 1'000, 100'000};
+  LedgerWorld world(engine, static_cast<int>(sizes.size()), Tenants::kOneEach);
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    world.Fill(static_cast<int>(i), sizes[i]);
+  }
+  std::vector<std::vector<double>> times(sizes.size());
+  std::vector<std::vector<double>> uncommitted(sizes.size());
+  for (int turn = 0; turn < kAdmissionTurns; ++turn) {
+    for (size_t i = 0; i < sizes.size(); ++i) {
+      for (int k = 0; k < kAdmissionsInTurn; ++k) {
+        times[i].push_back(SecondsOf([&] { world.Reserve(static_cast<int>(i)); }));
+        uncommitted[i].push_back(SecondsOf([&] { world.ReserveInVain(static_cast<int>(i)); }));
+      }
+    }
+    world.CancelAll();
+  }
+  absl::PrintF("%16s %12s %18s\n", "ledger entries", "ms to admit", "without the commit");
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    absl::PrintF("%16d %12.3f %18.3f\n", sizes[i], Median(times[i]) * 1e3, Median(uncommitted[i]) * 1e3);
+  }
+  const double ratio = Median(times.back()) / Median(times.front());
+  const double uncommitted_ratio = Median(uncommitted.back()) / Median(uncommitted.front());
+  const bool flat = std::max(ratio, uncommitted_ratio) <= kFlat;
+  absl::PrintF("largest to smallest %.2f and %.2f, wanted at most %.2f%s\n", ratio, uncommitted_ratio, kFlat,
+               flat ? "" : "  MISSED");
+  std::cout.flush();
+  return flat;
+}
+
+std::string NameOf(testing::Engine engine) { return engine == testing::Engine::kSqlite ? "sqlite" : "postgres"; }
+
+int RunAll(double seconds, const std::string& only) {
+  bool all_met = true;
+  for (const testing::Engine engine : testing::Engines()) {
+    if (!only.empty() && only != NameOf(engine)) {
+      continue;
+    }
+    absl::PrintF("\n%s\n%7s %8s %10s %14s %6s %7s %8s %6s %7s\n", NameOf(engine), "clients", "tenants", "commits/s",
+                 "reservations/s", "ratio", "wanted", "jobs/s", "ratio", "wanted");
+    for (const int clients : {1, 8, 64}) {
+      all_met = PrintRates(engine, clients, Tenants::kOneEach, seconds) && all_met;
+    }
+    for (const int clients : {8, 64}) {
+      all_met = PrintRates(engine, clients, Tenants::kOne, seconds) && all_met;
+    }
+    all_met = PrintAdmissions(engine) && all_met;
+  }
+  absl::PrintF("\n%s\n", all_met ? "everything is as wanted" : "SOMETHING IS NOT AS WANTED");
+  return EXIT_SUCCESS;
+}
+
+}  // namespace
+}  // namespace dpar
+
+int main(int argc, char** argv) {
+  double seconds = 0.5;
+  const std::string only = argc > 2 ? argv[2] : "";
+  const bool bad_engine = !only.empty() && only != "sqlite" && only != "postgres";
+  if (argc > 3 || bad_engine || (argc > 1 && (!absl::SimpleAtod(argv[1], &seconds) || seconds <= 0))) {
+    std::cerr << "usage: ledger_benchmark [seconds of one measurement [sqlite|postgres]]\n";
+    return EXIT_FAILURE;
+  }
+  return dpar::RunAll(seconds, only);
+}

@@ -1,0 +1,210 @@
+#include "tests/benchmark/ledger_world.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <limits>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "core/certificate/digest.h"
+#include "core/privacy/budget.h"
+#include "core/status_macros.h"
+#include "server/ledger/ledger.h"
+#include "server/store/data_directory.h"
+#include "server/store/datasets.h"
+#include "server/store/once.h"
+#include "server/store/read_from.h"
+#include "server/worker/outcome.h"
+
+namespace dpar {
+namespace {
+
+// A cap and a price at which no budget is used up.
+constexpr double kCapEpsilon = 100;
+constexpr double kJobEpsilon = 0.01;
+constexpr double kDelta = 1e-5;
+constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max() / 2;
+constexpr absl::Duration kLease = absl::Minutes(10);
+constexpr int64_t kBatch = 100;  // entries, or jobs, in one transaction of what is not measured
+constexpr unsigned kFileMode = 0600;
+
+void Require(const absl::Status& status, absl::string_view what) {
+  if (!status.ok()) {
+    std::cerr << "ledger_benchmark: " << what << ": " << status << "\n";
+    std::abort();
+  }
+}
+
+EntryContext Now(const std::string& actor) { return {actor, absl::Now()}; }
+
+// Digests and sizes of files as a job writes them.
+JobOutput WriteOutput(const DataDirectory& directory) {
+  const std::string weights = directory.WeightsFile("tenants/t/jobs/j", 1);
+  const std::string script = directory.ScriptFile("tenants/t/jobs/j", 1);
+  const std::string bytes(10'000, 'w');
+  Require(MakeParentDirectory(weights), "cannot make a directory");
+  Require(WriteFileDurably(weights, bytes, kFileMode), "cannot write weights");
+  Require(WriteFileDurably(script, bytes, kFileMode), "cannot write a script");
+  JobOutput output;
+  output.weights_sha256 = Sha256File(weights).value();
+  output.script_sha256 = Sha256File(script).value();
+  output.weights_bytes = output.script_bytes = static_cast<int64_t>(bytes.size());
+  return output;
+}
+
+}  // namespace
+
+LedgerWorld::LedgerWorld(testing::Engine engine, int clients, Tenants tenants)
+    : store_(engine), key_(SigningKey::Generate().value()), output_(WriteOutput(store_.directory())) {
+  Write([](Transaction& transaction) {
+    return transaction.Execute("CREATE TABLE bare_rows (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)", {}).status();
+  });
+  for (int i = 0; i < clients; ++i) {
+    Write([i](Transaction& transaction) {
+      return transaction.Execute("INSERT INTO bare_rows (id, value) VALUES ($1, 0)", {int64_t{i}}).status();
+    });
+    const std::string tenant_id = absl::StrCat("t", tenants == Tenants::kOne ? 0 : i);
+    if (i == 0 || tenants == Tenants::kOneEach) {
+      Write([&](Transaction& transaction) { return InsertTenant(transaction, tenant_id, "key", absl::Now()); });
+    }
+    AddDataset(tenant_id, i);
+  }
+}
+
+void LedgerWorld::AddDataset(const std::string& tenant_id, int number) {
+  Client client;
+  client.tenant = absl::StrCat("tenants/", tenant_id);
+  client.budget = absl::StrCat("budget-", number);
+  StoredDataset dataset;
+  dataset.dataset.set_name(absl::StrCat(client.tenant, "/datasets/d", number));
+  dataset.dataset.set_node_count(2000);
+  dataset.dataset.set_feature_count(100);
+  dataset.dataset.set_class_count(5);
+  dataset.dataset.set_content_digest(std::string(64, 'a'));
+  dataset.budget_id = client.budget;
+  Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const BudgetTerms terms, MakeBudgetTerms(kCapEpsilon, kDelta));
+    DPAR_RETURN_IF_ERROR(OpenBudget(transaction, client.budget, terms, Now("server")));
+    return InsertDataset(transaction, dataset, kUnlimited);
+  });
+  client.request.set_parent(client.tenant);
+  client.request.mutable_spec()->set_dataset(dataset.dataset.name());
+  client.request.mutable_spec()->set_epsilon(kJobEpsilon);
+  absl::StatusOr<PlannedJob> planned = PlanJob(store_.database(), client.request.spec(), {kUnlimited, 1});
+  Require(planned.status(), "a job cannot be planned");
+  client.planned = *std::move(planned);
+  clients_.push_back(std::move(client));
+}
+
+void LedgerWorld::Write(const Database::Body& body) {
+  Require(store_.database().Write(body), "a transaction failed");
+  ++commits_;
+}
+
+std::string LedgerWorld::NextId() { return absl::StrCat("id-", ++ids_); }
+
+void LedgerWorld::Commit(int client) {
+  Write([client](Transaction& transaction) {
+    return transaction.Execute("UPDATE bare_rows SET value = value + 1 WHERE id = $1", {int64_t{client}}).status();
+  });
+}
+
+void LedgerWorld::Submit(const Client& client) {
+  v1::CreateJobRequest request = client.request;
+  request.set_request_id(NextId());
+  const RequestKey key = MakeRequestKey(client.tenant, "CreateJob", request.request_id(), request);
+  const std::string name = absl::StrCat(client.tenant, "/jobs/", request.request_id());
+  const EntryContext context = Now("operator/tokens/benchmark");
+  v1::Job answer;
+  const auto submit = [&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(answer, SubmitJob(transaction, client.planned, name, kUnlimited, context));
+    return absl::OkStatus();
+  };
+  Require(Once(store_.database(), key, context.time, answer, submit), "a job was refused");
+  ++commits_;
+}
+
+void LedgerWorld::Reserve(int client) { Submit(clients_[static_cast<size_t>(client)]); }
+
+void LedgerWorld::ReserveInVain(int client) {
+  const Client& asking = clients_[static_cast<size_t>(client)];
+  const std::string name = absl::StrCat(asking.tenant, "/jobs/", NextId());
+  absl::Status submitted;
+  const absl::Status ended = store_.database().Write([&](Transaction& transaction) -> absl::Status {
+    submitted = SubmitJob(transaction, asking.planned, name, kUnlimited, Now("operator/tokens/benchmark")).status();
+    // Has what was to run later run.
+    submitted.Update(transaction.Query("SELECT 1", {}).status());
+    return absl::CancelledError("only for its time");
+  });
+  Require(submitted, "a job was refused");
+  Require(absl::IsCancelled(ended) ? absl::OkStatus() : ended, "a transaction was not rolled back");
+}
+
+std::optional<StoredJob> LedgerWorld::LeaseOne() {
+  std::optional<StoredJob> leased;
+  const absl::Status status = store_.database().Write([&](Transaction& transaction) -> absl::Status {
+    const LeaseRequest request{"benchmark", absl::Now(), kLease, kUnlimited, kUnlimited, kUnlimited};
+    DPAR_ASSIGN_OR_RETURN(leased, Lease(transaction, request));
+    return absl::OkStatus();
+  });
+  Require(status, "no job could be leased");
+  return leased;
+}
+
+std::string LedgerWorld::RunJob(int client) {
+  Submit(clients_[static_cast<size_t>(client)]);
+  std::optional<StoredJob> leased = LeaseOne();
+  while (!leased.has_value()) {
+    std::this_thread::yield();
+    leased = LeaseOne();
+  }
+  JobOutput output = output_;
+  output.lease = leased->lease;
+  Require(Release(store_.database(), key_, *leased, output), "a model could not be released");
+  commits_ += 2;
+  return leased->job.name();
+}
+
+void LedgerWorld::CancelAll() {
+  absl::StatusOr<std::vector<Row>> rows = ReadFrom(store_.database(), [](Transaction& transaction) {
+    return transaction.Query("SELECT name FROM jobs WHERE state = $1", {int64_t{v1::Job::QUEUED}});
+  });
+  Require(rows.status(), "the queue cannot be read");
+  for (size_t start = 0; start < rows->size(); start += kBatch) {
+    Write([&](Transaction& transaction) -> absl::Status {
+      const size_t end = std::min<size_t>(start + kBatch, rows->size());
+      for (size_t i = start; i < end; ++i) {
+        DPAR_RETURN_IF_ERROR(CancelJob(transaction, RowReader((*rows)[i]).Text(), Now("server")).status());
+      }
+      return absl::OkStatus();
+    });
+  }
+}
+
+void LedgerWorld::Fill(int client, int64_t entries) {
+  const Client& filled = clients_[static_cast<size_t>(client)];
+  // The jobs of the past are copies of one. It has 2 entries, after the one that opened the budget.
+  const std::string original = RunJob(client);
+  for (int64_t done = 3; done + 2 <= entries;) {
+    Write([&](Transaction& transaction) -> absl::Status {
+      for (int64_t i = 0; i < kBatch && done + 2 <= entries; ++i, done += 2) {
+        const std::string name = absl::StrCat(filled.tenant, "/jobs/", NextId());
+        const EntryContext context = Now("worker");
+        DPAR_RETURN_IF_ERROR(dpar::Reserve(transaction, filled.budget, name, *filled.planned.price, context).status());
+        DPAR_RETURN_IF_ERROR(Post(transaction, filled.budget, name, 1, context).status());
+        DPAR_RETURN_IF_ERROR(
+            transaction
+                .Execute("INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, "
+                         "start_time, end_time, attempts, cancel_requested, lease) SELECT $1, tenant, dataset, "
+                         "budget_id, spec, plan, state, failure, $3, $3, $3, 1, 0, 1 FROM jobs WHERE name = $2",
+                         {name, original, absl::ToUnixMicros(context.time)})
+                .status());
+      }
+      return absl::OkStatus();
+    });
+  }
+}
+
+}  // namespace dpar
