@@ -12,11 +12,14 @@ build_packages=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libabsl-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
   libsqlite3-dev libpq-dev libssl-dev libboost-math-dev libfftw3-dev libxxhash-dev libzip-dev zlib1g-dev
+  prometheus-cpp-dev libcpp-httplib-dev
   # CMake looks for them also when only the programs are built.
   libgtest-dev libgmock-dev libbenchmark-dev
 )
-# A private PostgreSQL for the tests. python3-torch loads our TorchScript files as a user would.
-check_packages=(clang-format clang-tidy postgresql python3-torch)
+# A private PostgreSQL and a Prometheus for the tests; a Python client of the API, whose python3-torch loads our
+# TorchScript files as a user would; clang's runtime for the fuzzers.
+check_packages=(clang-format clang-tidy clang libclang-rt-14-dev postgresql prometheus python3-torch python3-numpy
+  python3-grpcio python3-grpc-tools)
 
 fail() {
   echo "install-dependencies: $*" >&2

@@ -129,6 +129,7 @@ std::vector<Setting> LimitSettings(Limits& limits) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   constexpr int64_t kMostIndex = std::numeric_limits<int32_t>::max();
   constexpr int64_t kMostCount = 1'000'000;
+  constexpr int64_t kMostDays = 3'650;
   return {
       CapSetting(limits.default_cap_epsilon),
       CountSetting("max-upload-bytes", "bytes of an uploaded file", limits.max_upload_bytes, 1, kMost),
@@ -147,7 +148,16 @@ std::vector<Setting> LimitSettings(Limits& limits) {
       CountSetting("max-job-bytes",
                    "memory for the jobs of this server together; a job that is expected to need more is refused",
                    limits.max_job_bytes, 1, kMost),
-      CountSetting("max-streams", "streams of a tenant at once", limits.max_streams, 1, kMostCount),
+      CountSetting("max-streams", "uploads and downloads of a tenant at once", limits.max_streams, 1, kMostCount),
+      CountSetting("max-watches", "jobs that a tenant watches at once", limits.max_watches, 1, kMostCount),
+      CountSetting("max-tokens", "live tokens of a tenant, and of the operators", limits.max_tokens, 1, kMostCount),
+      CountSetting("max-tenants", "tenants", limits.max_tenants, 1, kMostCount),
+      CountSetting("max-idle-seconds", "seconds that a stream's caller may send or take nothing",
+                   limits.max_idle_seconds, 1, kMostCount),
+      CountSetting("request-memory-days", "days for which the answer to a request id is remembered",
+                   limits.request_memory_days, 1, kMostDays),
+      CountSetting("upload-life-days", "days after which an upload that was not finished is refused",
+                   limits.upload_life_days, 1, kMostDays),
       CountSetting("max-attempts", "starts of a job before an infrastructure failure ends it", limits.max_attempts, 1,
                    100),
   };

@@ -111,13 +111,16 @@ TEST_F(ConfigTest, TheFileCanBeNamedByTheEnvironment) {
 }
 
 TEST_F(ConfigTest, EveryLimitCanBeSet) {
-  const Config config = Parse({"--max-upload-bytes",    "1",  "--max-chunk-bytes", "2",  "--max-nodes",        "3",
-                               "--max-features",        "4",  "--max-classes",     "5",  "--max-edges",        "6",
-                               "--max-feature-entries", "7",  "--max-datasets",    "8",  "--max-open-uploads", "9",
-                               "--max-queued-jobs",     "10", "--max-streams",     "11", "--max-attempts",     "12",
-                               "--default-cap-epsilon", "2.5"})
-                            .value()
-                            .config;
+  const Config config =
+      Parse({"--max-upload-bytes",    "1",   "--max-chunk-bytes",  "2",  "--max-nodes",           "3",
+             "--max-features",        "4",   "--max-classes",      "5",  "--max-edges",           "6",
+             "--max-feature-entries", "7",   "--max-datasets",     "8",  "--max-open-uploads",    "9",
+             "--max-queued-jobs",     "10",  "--max-streams",      "11", "--max-attempts",        "12",
+             "--default-cap-epsilon", "2.5", "--max-watches",      "13", "--max-tokens",          "14",
+             "--max-tenants",         "15",  "--max-idle-seconds", "16", "--request-memory-days", "17",
+             "--upload-life-days",    "18"})
+          .value()
+          .config;
   EXPECT_EQ(config.limits.max_upload_bytes, 1);
   EXPECT_EQ(config.limits.max_chunk_bytes, 2);
   EXPECT_EQ(config.limits.max_nodes, 3);
@@ -131,6 +134,12 @@ TEST_F(ConfigTest, EveryLimitCanBeSet) {
   EXPECT_EQ(config.limits.max_streams, 11);
   EXPECT_EQ(config.limits.max_attempts, 12);
   EXPECT_EQ(config.limits.default_cap_epsilon, 2.5);
+  EXPECT_EQ(config.limits.max_watches, 13);
+  EXPECT_EQ(config.limits.max_tokens, 14);
+  EXPECT_EQ(config.limits.max_tenants, 15);
+  EXPECT_EQ(config.limits.max_idle_seconds, 16);
+  EXPECT_EQ(config.limits.request_memory_days, 17);
+  EXPECT_EQ(config.limits.upload_life_days, 18);
 }
 
 TEST_F(ConfigTest, NamesForTheCertificateAreRepeatedOrListed) {
@@ -142,10 +151,31 @@ TEST_F(ConfigTest, NamesForTheCertificateAreRepeatedOrListed) {
 
 TEST_F(ConfigTest, HelpShowsEveryFlagItsVariableAndItsDefault) {
   const std::string help = Parse({"--help"}).value().print.value();
-  for (const std::string name :
-       {"config", "data-dir", "listen", "log-level", "device", "tls-name", "default-cap-epsilon", "max-upload-bytes",
-        "max-chunk-bytes", "max-nodes", "max-features", "max-classes", "max-edges", "max-feature-entries",
-        "max-datasets", "max-open-uploads", "max-queued-jobs", "max-streams", "max-attempts"}) {
+  for (const std::string name : {"config",
+                                 "data-dir",
+                                 "listen",
+                                 "log-level",
+                                 "device",
+                                 "tls-name",
+                                 "default-cap-epsilon",
+                                 "max-upload-bytes",
+                                 "max-chunk-bytes",
+                                 "max-nodes",
+                                 "max-features",
+                                 "max-classes",
+                                 "max-edges",
+                                 "max-feature-entries",
+                                 "max-datasets",
+                                 "max-open-uploads",
+                                 "max-queued-jobs",
+                                 "max-streams",
+                                 "max-attempts",
+                                 "max-watches",
+                                 "max-tokens",
+                                 "max-tenants",
+                                 "max-idle-seconds",
+                                 "request-memory-days",
+                                 "upload-life-days"}) {
     EXPECT_THAT(help, HasSubstr("--" + name));
   }
   EXPECT_THAT(help, HasSubstr("DPARD_DATA_DIR"));

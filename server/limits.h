@@ -20,7 +20,17 @@ struct Limits {
   int64_t max_open_uploads = 16;
   int64_t max_queued_jobs = 100;
   int64_t max_running_jobs = 16;  // on all servers of a fleet together
-  int64_t max_streams = 64;       // WatchJob, WriteUpload and DownloadModel calls at once
+  int64_t max_streams = 64;       // WriteUpload and DownloadModel calls at once
+  int64_t max_watches = 1'000;    // WatchJob calls at once
+  int64_t max_tokens = 100;       // neither revoked nor expired; of the operators as many
+
+  int64_t max_tenants = 10'000;
+  // A stream whose caller sends or takes nothing for as long is ended.
+  int64_t max_idle_seconds = 60;
+  // How long the answer to a request_id is remembered.
+  int64_t request_memory_days = 7;
+  // After how long an upload that was not finished is refused.
+  int64_t upload_life_days = 7;
 
   // What a dataset may cost when its owner declares no cap; owners may only go below it.
   double default_cap_epsilon = 8;
@@ -30,8 +40,6 @@ struct Limits {
   int64_t max_job_bytes = 0;
 };
 
-// Days after which an upload that was not finished is refused, so that it no longer counts as open.
-inline constexpr int64_t kUploadLifeDays = 7;
 // Bytes of a message besides its chunk.
 inline constexpr int64_t kMessageOverheadBytes = 64 << 10;
 // Bytes of a file in one DownloadModel message.

@@ -19,6 +19,13 @@ v1::Limits ToProto(const Limits& limits) {
   proto.set_max_attempts(static_cast<int32_t>(limits.max_attempts));
   proto.set_max_running_jobs(limits.max_running_jobs);
   proto.set_max_job_bytes(limits.max_job_bytes);
+  proto.set_max_watches(limits.max_watches);
+  proto.set_max_tokens(limits.max_tokens);
+  proto.set_max_tenants(limits.max_tenants);
+  proto.set_max_idle_seconds(limits.max_idle_seconds);
+  proto.set_request_memory_days(limits.request_memory_days);
+  proto.set_upload_life_days(limits.upload_life_days);
+  proto.set_max_message_bytes(limits.max_chunk_bytes + kMessageOverheadBytes);
   return proto;
 }
 

@@ -321,7 +321,7 @@ absl::Status Uploads::Refuse(const std::string& name, absl::Status why) {
 }
 
 absl::Status Uploads::RefuseAbandoned(const std::string& tenant, absl::Time now) {
-  const absl::Time oldest = now - absl::Hours(24 * kUploadLifeDays);
+  const absl::Time oldest = now - absl::Hours(24 * limits_.upload_life_days);
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadFrom(database_, [&](Transaction& transaction) {
                           return OpenUploadsBefore(transaction, tenant, oldest);
                         }));
