@@ -1,12 +1,10 @@
 #include "client/cli/plan_text.h"
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/format.h"
 #include "client/cli/labels.h"
 #include "core/plan/plan_event.h"
-#include "core/privacy/budget.h"
 
 namespace dpar {
 namespace {
@@ -83,18 +81,6 @@ std::vector<std::pair<std::string, std::string>> PlanLines(const v1::Plan& plan)
                                                  ": the paper's claim, not a bound"));
   }
   return lines;
-}
-
-std::vector<v1::StageCost> PlanStages(const v1::Plan& plan, int64_t order) {
-  std::vector<v1::StageCost> costs;
-  for (const Stage& stage : StagesOf(plan.event())) {
-    const absl::StatusOr<int64_t> units = EventUnits(stage.event, order);
-    if (units.ok()) {
-      costs.emplace_back().set_stage(stage.name);
-      costs.back().set_units(*units);
-    }
-  }
-  return costs;
 }
 
 std::string EvaluationText(const v1::Plan& plan, const v1::Evaluation& evaluation) {

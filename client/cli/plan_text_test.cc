@@ -67,20 +67,6 @@ TEST(PlanText, WithoutNoiseNothingIsGuaranteed) {
   EXPECT_EQ(LinesOf(plan).at("guarantee"), "none: no noise is drawn");
   EXPECT_EQ(LinesOf(plan).count("noise multiplier"), 0U);
   EXPECT_THAT(PlanText(plan), HasSubstr("no noise, no privacy"));
-  EXPECT_TRUE(PlanStages(plan, 5).empty());
-}
-
-TEST(PlanText, TheStagesAddUpToThePrice) {
-  const v1::Plan plan = PlanOf(Spec(v1::DPAR_GM));
-  const int64_t order = MakeBudgetTerms(8, 1e-5)->order;
-  int64_t sum = 0;
-  std::vector<std::string> names;
-  for (const v1::StageCost& cost : PlanStages(plan, order)) {
-    sum += cost.units();
-    names.push_back(cost.stage());
-  }
-  EXPECT_THAT(names, ::testing::IsSupersetOf({"dp-appr", "dp-sgd"}));
-  EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(*EventUnits(plan.event(), order)), 4.0);
 }
 
 TEST(PlanText, AnAccuracySaysHowSureItIsAndWhetherItWasPaidFor) {

@@ -1,5 +1,6 @@
 // dpar train.
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,13 +57,21 @@ std::string SameCommand(const TrainArguments& arguments) {
   return absl::StrCat(command, arguments.non_private ? " --non-private" : "");
 }
 
+double ToSeconds(const google::protobuf::Duration& duration) {
+  return static_cast<double>(duration.seconds()) + 1e-9 * static_cast<double>(duration.nanos());
+}
+
 Json DryRunJson(const v1::Job& job, const std::optional<v1::Budget>& budget) {
-  Json json = {{"dry_run", true}, {"dataset", job.spec().dataset()}, {"plan", PlanJson(job.plan())}};
+  Json json = {{"dry_run", true},
+               {"dataset", job.spec().dataset()},
+               {"plan", PlanJson(job.plan())},
+               {"stages", Json::array()},
+               {"memory_bytes", job.memory_bytes()},
+               {"estimated_seconds", ToSeconds(job.estimated_time())}};
+  for (const v1::StageCost& cost : job.stages()) {
+    json["stages"].push_back({{"stage", cost.stage()}, {"units", cost.units()}, {"epsilon", cost.epsilon()}});
+  }
   if (budget.has_value()) {
-    json["stages"] = Json::array();
-    for (const v1::StageCost& cost : PlanStages(job.plan(), budget->order())) {
-      json["stages"].push_back({{"stage", cost.stage()}, {"units", cost.units()}});
-    }
     json["budget"] = BudgetJson(*budget);
   }
   return json;
@@ -72,14 +81,16 @@ void PrintLine(Session& session, absl::string_view heading, absl::string_view te
   session.out() << absl::StrFormat("%-18s%s\n", heading, text);
 }
 
-void PrintPrice(Session& session, const v1::Plan& plan, const v1::Budget& budget) {
+void PrintPrice(Session& session, const v1::Job& job, const v1::Budget& budget) {
+  const v1::Plan& plan = job.plan();
   const int64_t cap = budget.cap_units();
   PrintLine(
       session, "price",
       absl::StrCat(FormatCount(plan.price_units()), " units, ", FormatPercent(plan.price_units(), cap), " of the cap"));
-  for (const v1::StageCost& cost : PlanStages(plan, budget.order())) {
+  for (const v1::StageCost& cost : job.stages()) {
     PrintLine(session, absl::StrCat("  ", cost.stage()),
-              absl::StrCat(FormatPercent(cost.units(), plan.price_units()), " of it"));
+              absl::StrCat(FormatPercent(cost.units(), plan.price_units()), " of it; alone it would be epsilon ",
+                           FormatNumberUp(cost.epsilon())));
   }
   PrintLine(session, "left afterwards",
             plan.left_units() >= 0 ? absl::StrCat(FormatCount(plan.left_units()), " units, ",
@@ -106,10 +117,13 @@ absl::StatusOr<int> PrintDryRun(Session& session, Connection& connection, const 
     PrintLine(session, heading, text);
   }
   if (budget.has_value()) {
-    PrintPrice(session, job.plan(), *budget);
+    PrintPrice(session, job, *budget);
   } else {
     PrintLine(session, "price", "none: the data is public");
   }
+  PrintLine(session, "takes",
+            absl::StrCat("about ", FormatClock(absl::Seconds(ToSeconds(job.estimated_time()))), " and up to ",
+                         FormatBytes(job.memory_bytes()), " of memory, once it starts"));
   session.out() << "nothing was queued or spent\n";
   PrintLine(session, "next", SameCommand(arguments));
   return kDone;
@@ -167,6 +181,10 @@ absl::Status ReadPrivacy(const TrainArguments& arguments, v1::TrainingSpec& spec
     DPAR_ASSIGN_OR_RETURN(const auto* accountant,
                           ParseEnumerator("accountant", *v1::Accountant_descriptor(), Typed(flags, "accountant")));
     spec.set_accountant(static_cast<v1::Accountant>(accountant->number()));
+  }
+  if (IsGiven(flags, "seed")) {
+    DPAR_ASSIGN_OR_RETURN(const int64_t seed, ReadInteger(flags, "seed", 0, std::numeric_limits<int64_t>::max()));
+    spec.set_seed(static_cast<uint64_t>(seed));
   }
   return ReadEvaluation(flags, spec);
 }
@@ -235,6 +253,9 @@ void AddPrivacyFlags(CLI::App& command, TrainArguments& arguments) {
   command
       .add_flag("--non-private", arguments.non_private,
                 "No noise and no --epsilon; only for data\nthat was declared public")
+      ->group(kPrivacyFlags);
+  AddFlag(command, flags, "seed", "INT",
+          "Fix the random stream, so that the same job\ngives the same model; only for data that was\ndeclared public")
       ->group(kPrivacyFlags);
   AddFlag(command, flags, "evaluate", "SHARE",
           "Hold out this share of the nodes and release\na noisy accuracy on them; it is charged")

@@ -184,9 +184,6 @@ absl::Status ValidateSpec(const v1::TrainingSpec& spec, const PublicSizes& sizes
   if (spec.method() > v1::FEATURES && FindMethod(spec.method()) == nullptr) {
     return NotImplemented("method", absl::StrCat("method ", v1::Method_Name(spec.method())));
   }
-  if (spec.has_seed()) {
-    return NotImplemented("seed", "a fixed seed");
-  }
   if (!v1::Accountant_IsValid(spec.accountant())) {
     return InvalidField("accountant", "accountant must be SOUND or AS_PUBLISHED");
   }

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/plan/method.h"
 #include "core/privacy/accountant.h"
+#include "core/privacy/budget.h"
 #include "core/privacy/event.h"
 #include "core/status_macros.h"
 
@@ -168,6 +169,17 @@ std::vector<Stage> StagesOf(const v1::PrivacyEvent& event) {
     }
   }
   return stages;
+}
+
+absl::StatusOr<std::vector<v1::StageCost>> StageUnits(const v1::PrivacyEvent& event, int64_t order) {
+  std::vector<v1::StageCost> costs;
+  for (const Stage& stage : StagesOf(event)) {
+    DPAR_ASSIGN_OR_RETURN(const int64_t units, EventUnits(stage.event, order));
+    v1::StageCost& cost = costs.emplace_back();
+    cost.set_stage(stage.name);
+    cost.set_units(units);
+  }
+  return costs;
 }
 
 }  // namespace dpar

@@ -11,6 +11,7 @@
 
 #include "core/plan/plan.h"
 #include "core/privacy/accountant.h"
+#include "core/privacy/budget.h"
 
 namespace dpar {
 namespace {
@@ -29,6 +30,23 @@ v1::Plan PlanOf(v1::Method method, const std::function<void(v1::TrainingSpec&)>&
   EXPECT_TRUE(plan.ok()) << plan.status();
   return plan.value_or(v1::Plan());
 }
+
+TEST(StageUnits, AddUpToThePriceOfTheWhole) {
+  const v1::Plan plan = PlanOf(v1::DPAR_GM, [](v1::TrainingSpec&) {});
+  constexpr int64_t kOrder = 12;
+  const auto costs = StageUnits(plan.event(), kOrder);
+  ASSERT_TRUE(costs.ok()) << costs.status();
+  int64_t sum = 0;
+  std::vector<std::string> names;
+  for (const v1::StageCost& cost : *costs) {
+    sum += cost.units();
+    names.push_back(cost.stage());
+  }
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"dp-appr", "dp-sgd"}));
+  EXPECT_NEAR(static_cast<double>(sum), static_cast<double>(*EventUnits(plan.event(), kOrder)), 4.0);
+}
+
+TEST(StageUnits, WithoutNoiseThereIsNone) { EXPECT_TRUE(StageUnits(v1::PrivacyEvent(), 5)->empty()); }
 
 std::vector<std::string> NamesOf(const v1::PrivacyEvent& event) {
   std::vector<std::string> names;

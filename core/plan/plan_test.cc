@@ -399,7 +399,6 @@ TEST(MakePlan, SaysWhatThisServerCannotDo) {
   };
   EXPECT_EQ(refused([](auto& s) { s.set_method(v1::GAP); }), "NOT_IMPLEMENTED");
   EXPECT_EQ(refused([](auto& s) { s.set_method(v1::SAGE); }), "NOT_IMPLEMENTED");
-  EXPECT_EQ(refused([](auto& s) { s.set_seed(7); }), "NOT_IMPLEMENTED");
 }
 
 TEST(MakePlan, SaysWhenNoNoiseCanMeetTheRequest) {

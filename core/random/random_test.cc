@@ -1,5 +1,6 @@
 #include "core/random/random.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
 
@@ -222,6 +223,17 @@ TEST(SecureRandom, IsAesInCounterModeAndReplacesItsKeyByItsOwnKeystream) {
   drawn.resize(10'000);
   random.Fill(drawn);
   EXPECT_EQ(drawn, second.Next(10'000));
+}
+
+// The reference is the openssl command: SHA-384 of the label and the seed, and AES-256-CTR of zeros under it.
+TEST(ReproducibleRandom, IsTheStreamThatAnybodyCanDeriveFromTheSeed) {
+  std::array<uint8_t, 16> drawn{};
+  ReproducibleRandom(0x012A)->Fill(drawn);
+  EXPECT_THAT(drawn, ::testing::ElementsAre(0xD2, 0x1F, 0x32, 0xBD, 0x56, 0x48, 0x48, 0x33, 0x61, 0x6B, 0x5B, 0xE6,
+                                            0x84, 0xB3, 0xCF, 0xE4));
+  std::array<uint8_t, 16> other{};
+  ReproducibleRandom(0x012B)->Fill(other);
+  EXPECT_NE(drawn, other);
 }
 
 TEST(SecureRandom, RepeatsNoBlockOfTheCipherInThreeKeys) {

@@ -8,6 +8,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <string_view>
 
 namespace dpar {
 namespace {
@@ -70,6 +72,22 @@ SecureRandom::SecureRandom() : state_(std::make_unique<State>()) {
 }
 
 SecureRandom::SecureRandom(const KeyAndCounter& seed) : state_(std::make_unique<State>()) { state_->SetKey(seed); }
+
+// Key and counter are SHA-384 of a label and the seed, lowest byte first.
+std::unique_ptr<RandomSource> ReproducibleRandom(uint64_t seed) {
+  constexpr std::string_view kLabel = "dpar reproducible stream 1";
+  std::string text(kLabel);
+  for (unsigned shift = 0; shift < 64; shift += 8) {
+    text += static_cast<char>((seed >> shift) & 0xFFU);
+  }
+  SecureRandom::KeyAndCounter derived{};
+  unsigned size = 0;
+  if (EVP_Digest(text.data(), text.size(), derived.data(), &size, EVP_sha384(), nullptr) != 1 ||
+      size != derived.size()) {
+    Fail("digest of a seed");
+  }
+  return std::unique_ptr<RandomSource>(new SecureRandom(derived));
+}
 
 std::unique_ptr<RandomSource> SecureRandom::Split() {
   KeyAndCounter seed{};

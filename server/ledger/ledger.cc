@@ -107,15 +107,11 @@ absl::Status CheckAdmission(const Account& account, const Price& price) {
 
 // The price of each stage of an entry's event, if it has any.
 absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEntry& entry) {
-  for (const Stage& stage : StagesOf(entry.event())) {
-    const absl::StatusOr<int64_t> units = EventUnits(stage.event, order);
-    if (!units.ok()) {
-      return CorruptBudget("a ledger entry's event has no price", budget_id);
-    }
-    v1::StageCost& cost = *entry.add_stages();
-    cost.set_stage(stage.name);
-    cost.set_units(*units);
+  const absl::StatusOr<std::vector<v1::StageCost>> costs = StageUnits(entry.event(), order);
+  if (!costs.ok()) {
+    return CorruptBudget("a ledger entry's event has no price", budget_id);
   }
+  entry.mutable_stages()->Assign(costs->begin(), costs->end());
   return absl::OkStatus();
 }
 

@@ -50,6 +50,7 @@ absl::Status TrainingServiceImpl::Submit(const Identity& caller, const v1::Creat
     DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(rooms_.database, request.spec(), limits));
     DPAR_RETURN_IF_ERROR(
         rooms_.database.Read([&](Transaction& transaction) { return CheckPlannedJob(transaction, planned); }));
+    DPAR_RETURN_IF_ERROR(DescribeCosts(planned));
     response = std::move(planned.stored.job);
     return absl::OkStatus();
   }

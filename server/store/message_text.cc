@@ -29,6 +29,10 @@ google::protobuf::Timestamp ToTimestamp(int64_t microseconds) {
   return TimeUtil::MicrosecondsToTimestamp(microseconds);
 }
 
+google::protobuf::Duration ToDuration(absl::Duration duration) {
+  return TimeUtil::MicrosecondsToDuration(absl::ToInt64Microseconds(duration));
+}
+
 int64_t ToMicroseconds(const google::protobuf::Timestamp& timestamp) {
   return TimeUtil::TimestampToMicroseconds(timestamp);
 }

@@ -2,6 +2,7 @@
 #ifndef DPAR_SERVER_STORE_MESSAGE_TEXT_H_
 #define DPAR_SERVER_STORE_MESSAGE_TEXT_H_
 
+#include <google/protobuf/duration.pb.h>
 #include <google/protobuf/message.h>
 #include <google/protobuf/timestamp.pb.h>
 
@@ -22,6 +23,7 @@ absl::StatusOr<std::string> MessageToText(const google::protobuf::Message& messa
 absl::Status TextToMessage(const std::string& text, google::protobuf::Message& message);
 
 google::protobuf::Timestamp ToTimestamp(int64_t microseconds);
+google::protobuf::Duration ToDuration(absl::Duration duration);
 int64_t ToMicroseconds(const google::protobuf::Timestamp& timestamp);
 
 // A column that may be NULL.

@@ -89,11 +89,20 @@ absl::StatusOr<TrainedModel> Attempt::TrainModel() {
   callbacks.on_progress = [&](TrainingStage stage, int64_t completed, int64_t total) {
     progress.Report(stage, completed, total);
   };
-  // Fresh noise for every attempt, from the kernel's seed; nothing is kept of the one before.
-  SecureRandom random;
-  absl::StatusOr<TrainedModel> trained = Train(plan, *graph, options_, random, callbacks);
+  const std::unique_ptr<RandomSource> random = MakeStream();
+  absl::StatusOr<TrainedModel> trained = Train(plan, *graph, options_, *random, callbacks);
   unfinished_epsilon_ = progress.TakeUnfinished();
   return trained;
+}
+
+// Fresh noise for every attempt, from the kernel's seed; nothing is kept of the one before. The caller's own stream
+// only without a budget, which every private dataset has, whatever the stored spec says.
+std::unique_ptr<RandomSource> Attempt::MakeStream() const {
+  const v1::TrainingSpec& spec = stored_.job.spec();
+  if (stored_.budget_id.empty() && spec.has_seed()) {
+    return ReproducibleRandom(spec.seed());
+  }
+  return std::make_unique<SecureRandom>();
 }
 
 absl::StatusOr<JobOutput> Attempt::Save(const TrainedModel& trained) {

@@ -4,11 +4,13 @@
 
 #include <atomic>
 #include <future>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/random/random.h"
 #include "core/train/train.h"
 #include "server/queue/queue.h"
 #include "server/store/data_directory.h"
@@ -42,6 +44,7 @@ class Attempt {
 
  private:
   absl::StatusOr<TrainedModel> TrainModel();
+  [[nodiscard]] std::unique_ptr<RandomSource> MakeStream() const;
   absl::StatusOr<JobOutput> Save(const TrainedModel& trained);
   absl::Status WriteFiles(const Model& model, JobOutput& output);
 

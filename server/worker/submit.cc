@@ -8,6 +8,8 @@
 #include "absl/strings/str_format.h"
 #include "core/error.h"
 #include "core/plan/plan.h"
+#include "core/plan/plan_event.h"
+#include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
 #include "server/ledger/entries.h"
@@ -15,7 +17,7 @@
 #include "server/store/datasets.h"
 #include "server/store/message_text.h"
 #include "server/store/read_from.h"
-#include "server/worker/memory_estimate.h"
+#include "server/worker/estimate.h"
 
 namespace dpar {
 namespace {
@@ -100,6 +102,9 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   if (spec.non_private() && !dataset.is_public()) {
     return PublicOnly("non_private", "trains without noise");
   }
+  if (spec.has_seed() && !dataset.is_public()) {
+    return PublicOnly("seed", "fixes the random stream");
+  }
   PlannedJob planned;
   v1::Job& job = planned.stored.job;
   planned.stored.budget_id = basis.dataset.budget_id;
@@ -109,16 +114,33 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
     job.mutable_spec()->set_delta(delta);
   }
   v1::Plan& plan = *job.mutable_plan();
-  DPAR_ASSIGN_OR_RETURN(plan,
-                        MakePlan(job.spec(), {dataset.node_count(), dataset.feature_count(), dataset.class_count()}));
+  const PublicSizes sizes{dataset.node_count(), dataset.feature_count(), dataset.class_count()};
+  DPAR_ASSIGN_OR_RETURN(plan, MakePlan(job.spec(), sizes));
   if (basis.account.has_value()) {
     DPAR_ASSIGN_OR_RETURN(planned.price, MakePrice(plan.event(), plan.epsilon(), plan.delta(), basis.account->terms));
     plan.set_price_units(planned.price->cost.units);
   }
-  job.set_memory_bytes(EstimateJobBytes(plan, {dataset.node_count(), dataset.feature_count(), dataset.class_count()},
-                                        basis.dataset.stored_bytes, limits.threads));
+  job.set_memory_bytes(EstimateJobBytes(plan, sizes, basis.dataset.stored_bytes, limits.threads));
+  planned.estimated_time = EstimateJobTime(plan, sizes, basis.dataset.stored_bytes, limits.threads);
   DPAR_RETURN_IF_ERROR(CheckMemory(job.memory_bytes(), limits.max_job_bytes));
   return planned;
+}
+
+absl::Status DescribeCosts(PlannedJob& planned) {
+  v1::Job& job = planned.stored.job;
+  const v1::Plan& plan = job.plan();
+  for (const Stage& stage : StagesOf(plan.event())) {
+    v1::StageCost& cost = *job.add_stages();
+    cost.set_stage(stage.name);
+    DPAR_ASSIGN_OR_RETURN(const double epsilon, EventEpsilon(stage.event, plan.delta()));
+    cost.set_epsilon(epsilon);
+    if (planned.price.has_value()) {
+      DPAR_ASSIGN_OR_RETURN(const int64_t units, EventUnits(stage.event, planned.price->order));
+      cost.set_units(units);
+    }
+  }
+  *job.mutable_estimated_time() = ToDuration(planned.estimated_time);
+  return absl::OkStatus();
 }
 
 absl::Status CheckPlannedJob(Transaction& transaction, PlannedJob& planned) {

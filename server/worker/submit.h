@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "dpar/v1/training.pb.h"
 #include "server/ledger/ledger.h"
 #include "server/queue/queue.h"
@@ -19,6 +20,7 @@ namespace dpar {
 struct PlannedJob {
   StoredJob stored;            // without a name
   std::optional<Price> price;  // none for public data
+  absl::Duration estimated_time;
 };
 
 // What a job may take.
@@ -29,9 +31,13 @@ struct JobLimits {
 
 // Everything about a job on `spec.dataset` that follows from its spec and public quantities. Changes nothing, and takes
 // seconds where noise has to be calibrated, so it holds no transaction meanwhile. FAILED_PRECONDITION / INVALID_FIELD
-// for a run without noise on data that was not declared public. RESOURCE_EXHAUSTED / LIMIT_EXCEEDED, with the estimate,
-// for a job that is expected to need more memory than there is.
+// for a run without noise, or with a seed, on data that was not declared public. RESOURCE_EXHAUSTED / LIMIT_EXCEEDED,
+// with the estimate, for a job that is expected to need more memory than there is.
 absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec, const JobLimits& limits);
+
+// Adds to the planned job what each of its stages would cost alone, and how long it is expected to run. Takes up to
+// seconds, as planning does.
+absl::Status DescribeCosts(PlannedJob& planned);
 
 // OK when the job would be admitted now, with what would be left then in its plan. FAILED_PRECONDITION /
 // PRIVACY_BUDGET_EXHAUSTED when not. Inside the caller's transaction, as all that follows.

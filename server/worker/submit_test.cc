@@ -34,6 +34,16 @@ TEST_F(SubmitTest, PrivateDataIsNeverTrainedWithoutNoise) {
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN));
 }
 
+TEST_F(SubmitTest, PrivateDataIsNeverTrainedOnAStreamThatTheCallerKnows) {
+  v1::TrainingSpec spec = Spec(1);
+  spec.set_seed(0);
+  const absl::Status status = Submit(spec).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(GetErrorInfo(status)->reason(), "INVALID_FIELD");
+  EXPECT_EQ(GetErrorInfo(status)->metadata().at("field"), "seed");
+  EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN));
+}
+
 TEST_F(SubmitTest, CancellingAQueuedJobVoidsIt) {
   ASSERT_TRUE(Submit(5).ok());
   EXPECT_EQ(Cancel()->state(), v1::Job::CANCELLED);

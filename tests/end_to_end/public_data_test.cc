@@ -50,6 +50,32 @@ TEST_F(PublicDataTest, CoraMlIsTrainedAtEpsilonOneAndPredictsItsHeldOutPart) {
   EXPECT_GT(accuracy.get<double>(), 0.6);
 }
 
+TEST_F(PublicDataTest, TheSameSeedGivesTheSameModelAndAnotherSeedAnother) {
+  const TenantAccess tenant = server().NewTenant();
+  const std::string graph = server().Scratch("seeded.npz");
+  WriteFile(graph, GraphBytes(MakeGraph(1002)));
+  const auto must = [&](const std::vector<std::string>& arguments) {
+    const CommandResult result = server().Dpar(tenant.owner_token, arguments);
+    EXPECT_EQ(result.exit_code, 0) << arguments[0] << "\n" << result.out << result.err;
+    return result;
+  };
+  must({"upload", graph, "--name", "seeded", "--public", "--classes", "3"});
+  const auto weights = [&](const std::string& method, const std::string& seed) {
+    const std::vector<nlohmann::json> trained =
+        JsonLines(must({"train", "seeded", "--epsilon", "1", "--method", method, "--seed", seed, "--json"}), "train");
+    const std::string job = FindText(trained.back(), absl::StrCat(tenant.name, "/jobs/"));
+    const std::string out = server().Scratch(absl::StrCat("model-", method, "-", job.substr(job.rfind('/') + 1)));
+    must({"download", job, "-o", out});
+    return ReadFile(out + "/model.npz");
+  };
+  for (const std::string method : {"features", "dpar-em1"}) {
+    const std::string first = weights(method, "7");
+    EXPECT_FALSE(first.empty());
+    EXPECT_EQ(first, weights(method, "7")) << method;
+    EXPECT_NE(first, weights(method, "8")) << method;
+  }
+}
+
 TEST_F(PublicDataTest, PublicDataHasNoBudgetThatCouldRunOut) {
   const TenantAccess tenant = server().NewTenant();
   const Client owner = server().Owner(tenant);

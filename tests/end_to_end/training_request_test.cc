@@ -176,12 +176,39 @@ TEST_F(TrainingRequestTest, AMethodThatIsNotThereYetSaysSo) {
   ExpectUntouched();
 }
 
-TEST_F(TrainingRequestTest, ASeedIsNotThereYet) {
-  v1::CreateJobRequest seeded = JobRequest(dataset_, 1);
-  seeded.mutable_spec()->set_seed(1);
-  const auto answer = CreateJob(*owner_, seeded);
-  EXPECT_THAT(answer.status, IsError(grpc::StatusCode::UNIMPLEMENTED, v1::NOT_IMPLEMENTED));
-  EXPECT_EQ(ErrorMetadata(answer.status, "field"), "seed");
+TEST_F(TrainingRequestTest, ASeedOnPrivateDataIsRefused) {
+  for (const bool validate_only : {false, true}) {
+    v1::CreateJobRequest seeded = JobRequest(dataset_, 1);
+    seeded.mutable_spec()->set_seed(0);
+    seeded.set_validate_only(validate_only);
+    const auto answer = CreateJob(*owner_, seeded);
+    EXPECT_THAT(answer.status, IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::INVALID_FIELD));
+    EXPECT_EQ(ErrorMetadata(answer.status, "field"), "seed");
+  }
+  ExpectUntouched();
+}
+
+TEST_F(TrainingRequestTest, APreviewSaysWhatEachStageCostsAndHowLongItTakes) {
+  v1::CreateJobRequest request = JobRequest(dataset_, 2);
+  request.set_validate_only(true);
+  request.mutable_spec()->mutable_evaluation()->set_held_out_share(0.2);
+  request.mutable_spec()->mutable_evaluation()->set_budget_share(0.1);
+  const auto answer = CreateJob(*owner_, request);
+  ASSERT_THAT(answer.status, IsOk());
+  const v1::Job& job = answer.value;
+  int64_t units = 0;
+  for (const v1::StageCost& stage : job.stages()) {
+    units += stage.units();
+    EXPECT_GT(stage.epsilon(), 0) << stage.stage();
+    EXPECT_LT(stage.epsilon(), job.plan().epsilon()) << stage.stage();
+  }
+  ASSERT_GE(job.stages_size(), 2);
+  EXPECT_EQ(job.stages(job.stages_size() - 2).stage(), "dp-sgd");
+  EXPECT_EQ(job.stages(job.stages_size() - 1).stage(), "evaluation");
+  // Each stage is rounded up by itself.
+  EXPECT_NEAR(static_cast<double>(units), static_cast<double>(job.plan().price_units()), 4.0);
+  EXPECT_GT(job.memory_bytes(), 0);
+  EXPECT_GT(job.estimated_time().seconds() + job.estimated_time().nanos(), 0);
   ExpectUntouched();
 }
 

@@ -190,6 +190,13 @@ TEST(ForbiddenCodeTest, TorchsGeneratorIsReportedEverywhere) {
   }
 }
 
+TEST(ForbiddenCodeTest, AStreamThatTheCallerKnowsIsMadeInOnePlaceOnly) {
+  const std::string line = "auto random = ReproducibleRandom(seed);";
+  EXPECT_EQ(CheckOneLine("core/train/train.cc", line).size(), 1U);
+  EXPECT_EQ(CheckOneLine("server/services/training_service.cc", line).size(), 1U);
+  EXPECT_THAT(CheckOneLine("server/worker/attempt.cc", line), IsEmpty());
+}
+
 TEST(ForbiddenCodeTest, CommentsLiteralsAndLongerNamesPass) {
   for (const std::string line :
        {"// never std::mt19937", "const char* s = \"rand()\";", "auto s = R\"(rand())\";", "int operand(int x);",

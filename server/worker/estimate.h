@@ -1,9 +1,10 @@
 // What a job will need, judged before it starts.
-#ifndef DPAR_SERVER_WORKER_MEMORY_ESTIMATE_H_
-#define DPAR_SERVER_WORKER_MEMORY_ESTIMATE_H_
+#ifndef DPAR_SERVER_WORKER_ESTIMATE_H_
+#define DPAR_SERVER_WORKER_ESTIMATE_H_
 
 #include <cstdint>
 
+#include "absl/time/time.h"
 #include "core/graph/graph.h"
 #include "dpar/v1/training.pb.h"
 
@@ -14,6 +15,9 @@ namespace dpar {
 // data. ARCHITECTURE.md has the terms.
 int64_t EstimateJobBytes(const v1::Plan& plan, const PublicSizes& sizes, int64_t stored_bytes, int threads);
 
+// How long a job takes on a CPU, within a factor of a few, once it starts. From the same quantities.
+absl::Duration EstimateJobTime(const v1::Plan& plan, const PublicSizes& sizes, int64_t stored_bytes, int threads);
+
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_WORKER_MEMORY_ESTIMATE_H_
+#endif  // DPAR_SERVER_WORKER_ESTIMATE_H_

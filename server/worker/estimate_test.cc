@@ -1,4 +1,4 @@
-#include "server/worker/memory_estimate.h"
+#include "server/worker/estimate.h"
 
 #include <gtest/gtest.h>
 
@@ -47,6 +47,33 @@ TEST(MemoryEstimateTest, CountsRowsOfDpApprAndTheirProducts) {
   hidden.set_hidden_size(32);
   EXPECT_EQ(EstimateJobBytes(plan, kSizes, kFile, 2) - EstimateJobBytes(hidden, kSizes, kFile, 2),
             1000 * 10 * 48 + 1000 * 10 * 10 / 2 * 8);
+}
+
+TEST(TimeEstimateTest, GrowsWithStepsRowsAndWeightsAndShrinksWithThreads) {
+  constexpr int64_t kSmallFile = int64_t{1} << 24;
+  constexpr PublicSizes kSmall = {.node_count = 20'000, .feature_count = 5'000, .class_count = 10};
+  v1::Plan plan = LinearPlan();
+  plan.set_training_slots(20'000);
+  plan.set_sampling_rate(1);
+  plan.set_steps(100);
+  // Start, reading, and 100 steps over 2^21 entries of 10 classes each and 50,010 weights.
+  const double step = 2097152 * (1.7e-9 + 0.06e-9 * 10) + 50'010 * 4.5e-9;
+  const absl::Duration one = EstimateJobTime(plan, kSmall, kSmallFile, 1);
+  EXPECT_NEAR(absl::ToDoubleSeconds(one), 0.05 + 16777216e-9 + 100 * step, 1e-6);
+  EXPECT_NEAR(absl::ToDoubleSeconds(EstimateJobTime(plan, kSmall, kSmallFile, 2)), 0.05 + 16777216e-9 + 50 * step,
+              1e-6);
+  v1::Plan batches = plan;
+  batches.set_sampling_rate(0.01);
+  batches.set_batch_size(200);
+  EXPECT_LT(EstimateJobTime(batches, kSmall, kSmallFile, 1), one);
+  v1::Plan structured = batches;
+  structured.mutable_structure()->set_appr_nodes(1000);
+  structured.mutable_structure()->set_top_k(4);
+  EXPECT_GT(EstimateJobTime(structured, kSmall, kSmallFile, 1),
+            EstimateJobTime(batches, kSmall, kSmallFile, 1) + absl::Milliseconds(40));
+  v1::Plan evaluated = plan;
+  evaluated.mutable_evaluation();
+  EXPECT_GT(EstimateJobTime(evaluated, kSmall, kSmallFile, 1), one);
 }
 
 TEST(MemoryEstimateTest, DoesNotOverflow) {

@@ -1,0 +1,86 @@
+#include "server/worker/estimate.h"
+
+#include <limits>
+
+#include "core/plan/plan_event.h"
+
+namespace dpar {
+namespace {
+
+// A job's share of libraries, stacks and buffers.
+constexpr double kFixed = 64 << 20;
+// Rows, labels, norms and logits of a slot.
+constexpr double kPerSlot = 60;
+constexpr double kPerClass = 4;
+// Sums in double, for each thread and once for all; weights and two moments of the optimizer in float.
+constexpr double kSum = 8;
+constexpr double kWeights = 12;
+// A slot of a DP-APPR row with its weight, as drawn and as capped; and the product of two slots' rows.
+constexpr double kPerListed = 48;
+constexpr double kPerProduct = 8;
+// Full batches hold copies of the features where they fit into this many cells: 8 bytes an entry, as in the file, and
+// as much again is allowed for while they are made.
+constexpr double kCopiedCells = 3e8;
+constexpr double kCopies = 2;
+// Above this width, full batches hold no copies.
+constexpr int64_t kCopiedFeatures = 16'384;
+
+// Seconds on one core of a 2.x GHz x86-64 server, from tests/benchmark: starting and saving, reading a byte of the
+// file, a feature entry of a full linear batch (and for each class of it), a feature entry and unit of any other step,
+// a weight's noise and update, a DP-APPR row.
+constexpr double kStart = 0.05;
+constexpr double kPerByte = 1e-9;
+constexpr double kPerEntry = 1.7e-9;
+constexpr double kPerEntryAndClass = 0.06e-9;
+constexpr double kPerEntryAndUnit = 0.6e-9;
+constexpr double kPerWeight = 4.5e-9;
+constexpr double kPerStructureRow = 40e-6;
+// Of a feature entry in the file: a column and a value.
+constexpr double kEntryBytes = 8;
+
+double Number(int64_t value) { return static_cast<double>(value); }
+
+}  // namespace
+
+int64_t EstimateJobBytes(const v1::Plan& plan, const PublicSizes& sizes, int64_t stored_bytes, int threads) {
+  const auto file = static_cast<double>(stored_bytes);
+  const auto nodes = static_cast<double>(sizes.node_count);
+  const auto parameters = static_cast<double>(ParameterCount(plan, sizes));
+  double bytes = kFixed + file + nodes * (kPerSlot + kPerClass * static_cast<double>(sizes.class_count)) +
+                 parameters * (kWeights + kSum * (1 + threads));
+  if (nodes * static_cast<double>(sizes.feature_count) <= kCopiedCells) {
+    bytes += kCopies * file;
+  }
+  // The split for the evaluation, and the sample, are graphs of their own.
+  bytes += (plan.has_evaluation() ? file : 0) + (plan.node_sampling_rate() < 1 ? file : 0);
+  if (plan.has_structure()) {
+    const auto rows = static_cast<double>(plan.structure().appr_nodes());
+    const auto listed = static_cast<double>(plan.structure().top_k()) + 1;
+    bytes += rows * listed * kPerListed + (plan.hidden_size() > 0 ? rows * listed * listed / 2 * kPerProduct : 0);
+  }
+  constexpr double kMost = 0x1p62;
+  return bytes < kMost ? static_cast<int64_t>(bytes) : std::numeric_limits<int64_t>::max();
+}
+
+absl::Duration EstimateJobTime(const v1::Plan& plan, const PublicSizes& sizes, int64_t stored_bytes, int threads) {
+  const double entries = Number(stored_bytes) / kEntryBytes;
+  const double width = Number(plan.hidden_size() > 0 ? plan.hidden_size() : sizes.class_count);
+  const bool copied = plan.sampling_rate() == 1 && plan.hidden_size() == 0 && !plan.has_structure() &&
+                      sizes.feature_count <= kCopiedFeatures &&
+                      Number(sizes.node_count) * Number(sizes.feature_count) <= kCopiedCells;
+  const double rows = plan.sampling_rate() == 1 ? Number(RowCount(plan)) : plan.batch_size();
+  const double listed = plan.has_structure() ? Number(plan.structure().top_k()) : 1;
+  const double read = rows * listed * entries / Number(sizes.node_count);
+  const double step = (copied ? read * (kPerEntry + kPerEntryAndClass * width) : read * width * kPerEntryAndUnit) +
+                      Number(ParameterCount(plan, sizes)) * kPerWeight;
+  double work = Number(plan.steps()) * step;
+  if (plan.has_structure()) {
+    work += Number(plan.structure().appr_nodes()) * kPerStructureRow;
+  }
+  if (plan.has_evaluation()) {
+    work += entries * width * kPerEntryAndUnit;
+  }
+  return absl::Seconds(kStart + Number(stored_bytes) * kPerByte + work / threads);
+}
+
+}  // namespace dpar
