@@ -49,11 +49,17 @@ std::optional<std::string> SentRequestId(const CallMetadata& metadata) {
 
 }  // namespace
 
-Gate::Gate(const Authenticator& authenticator) : authenticator_(authenticator), id_prefix_(NewPrefix()) {}
+Gate::Gate(const Authenticator& authenticator, CallObservers observers)
+    : authenticator_(authenticator), observers_(observers), id_prefix_(NewPrefix()) {}
 
-grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler) const {
+grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler,
+                         const SubjectOf& subject) const {
   CallScope call(*this, context, method);
-  return call.End(call.caller().ok() ? RunGuarded(handler, *call.caller()) : call.caller().status());
+  const absl::Status status = call.caller().ok() ? RunGuarded(handler, *call.caller()) : call.caller().status();
+  if (subject != nullptr) {
+    call.About(subject());
+  }
+  return call.End(status);
 }
 
 CallScope::CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::string_view method)
@@ -61,8 +67,13 @@ CallScope::CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::s
       start_(absl::Now()),
       request_id_(
           SentRequestId(context.client_metadata()).value_or(absl::StrCat(gate.id_prefix_, "-", ++gate.ids_made_))),
-      caller_(gate.authenticator_.Authenticate(context.client_metadata(), start_)) {
+      caller_(gate.authenticator_.Authenticate(context.client_metadata(), start_)),
+      observers_(gate.observers_),
+      peer_(context.peer()) {
   context.AddInitialMetadata(kRequestIdKey, request_id_);
+  if (observers_.metrics != nullptr) {
+    observers_.metrics->CallBegan(method_);
+  }
 }
 
 CallScope::~CallScope() {
@@ -71,15 +82,38 @@ CallScope::~CallScope() {
   }
 }
 
+void CallScope::Audit(absl::string_view code, absl::string_view reason) {
+  const absl::Status written =
+      observers_.audit->Write({absl::Now(), request_id_, caller_.ok() ? caller_->token : "", method_, subject_.resource,
+                               subject_.note, code, reason, peer_});
+  if (!written.ok()) {
+    LogFault(method_, request_id_, written);
+    if (observers_.metrics != nullptr) {
+      observers_.metrics->AuditWriteFailed();
+    }
+  }
+}
+
 grpc::Status CallScope::End(const absl::Status& status) {
   ended_ = true;
   const absl::Status shown = ForCaller(status);
   const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(shown);
   const std::string code = absl::StatusCodeToString(shown.code());
-  LogCall({method_, code, info.has_value() ? absl::string_view(info->reason()) : absl::string_view(),
-           caller_.ok() ? absl::string_view(caller_->token) : absl::string_view(), request_id_, absl::Now() - start_});
+  const std::string reason = info.has_value() ? info->reason() : "";
+  const absl::Duration took = absl::Now() - start_;
+  LogCall({method_, code, reason, caller_.ok() ? absl::string_view(caller_->token) : absl::string_view(), request_id_,
+           took});
   if (shown != status) {
     LogFault(method_, request_id_, status);
+  }
+  if (observers_.audit != nullptr && IsAudited(method_)) {
+    Audit(code, reason);
+  }
+  if (observers_.metrics != nullptr) {
+    if (absl::IsUnauthenticated(caller_.status())) {
+      observers_.metrics->AuthenticationFailed(reason);
+    }
+    observers_.metrics->CallEnded(method_, code, took);
   }
   return ToGrpcStatus(shown);
 }

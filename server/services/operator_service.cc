@@ -11,10 +11,12 @@
 #include "core/validate.h"
 #include "server/auth/token.h"
 #include "server/ledger/ledger.h"
+#include "server/observe/metrics.h"
 #include "server/random_text.h"
 #include "server/services/budget_page.h"
 #include "server/services/page_size.h"
 #include "server/services/resource_name.h"
+#include "server/services/subject.h"
 #include "server/services/tenant_exists.h"
 #include "server/store/datasets.h"
 #include "server/store/message_text.h"
@@ -60,17 +62,21 @@ absl::Status ValidateWantedToken(const TenantName& parent, const v1::Token& toke
 }  // namespace
 
 grpc::Status OperatorServiceImpl::AdmitOperator(grpc::ServerContextBase& context, absl::string_view method,
-                                                const Gate::Handler& handler) const {
-  return rooms_.gate.Admit(context, method, [&](const Identity& caller) -> absl::Status {
-    DPAR_RETURN_IF_ERROR(RequireOperator(caller));
-    return handler(caller);
-  });
+                                                const Gate::Handler& handler, const Gate::SubjectOf& subject) const {
+  return rooms_.gate.Admit(
+      context, method,
+      [&](const Identity& caller) -> absl::Status {
+        DPAR_RETURN_IF_ERROR(RequireOperator(caller));
+        return handler(caller);
+      },
+      subject);
 }
 
 grpc::Status OperatorServiceImpl::CreateTenant(grpc::ServerContext* context, const v1::CreateTenantRequest* request,
                                                v1::Tenant* response) {
-  return AdmitOperator(*context, "OperatorService/CreateTenant",
-                       [&](const Identity&) { return MakeTenant(*request, *response); });
+  return AdmitOperator(
+      *context, "OperatorService/CreateTenant", [&](const Identity&) { return MakeTenant(*request, *response); },
+      About(*request, *response));
 }
 
 absl::Status OperatorServiceImpl::MakeTenant(const v1::CreateTenantRequest& request, v1::Tenant& response) {
@@ -103,8 +109,9 @@ grpc::Status OperatorServiceImpl::ListTenants(grpc::ServerContext* context, cons
 
 grpc::Status OperatorServiceImpl::CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
                                               v1::CreateTokenResponse* response) {
-  return AdmitOperator(*context, "OperatorService/CreateToken",
-                       [&](const Identity&) { return MakeToken(*request, *response); });
+  return AdmitOperator(
+      *context, "OperatorService/CreateToken", [&](const Identity&) { return MakeToken(*request, *response); },
+      About(*request, *response));
 }
 
 absl::Status OperatorServiceImpl::MakeToken(const v1::CreateTokenRequest& request, v1::CreateTokenResponse& response) {
@@ -145,8 +152,9 @@ grpc::Status OperatorServiceImpl::ListTokens(grpc::ServerContext* context, const
 
 grpc::Status OperatorServiceImpl::RevokeToken(grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
                                               v1::Token* response) {
-  return AdmitOperator(*context, "OperatorService/RevokeToken",
-                       [&](const Identity&) { return Revoke(*request, *response); });
+  return AdmitOperator(
+      *context, "OperatorService/RevokeToken", [&](const Identity&) { return Revoke(*request, *response); },
+      About(*request, *response));
 }
 
 absl::Status OperatorServiceImpl::Revoke(const v1::RevokeTokenRequest& request, v1::Token& response) {
@@ -168,8 +176,9 @@ absl::Status OperatorServiceImpl::Revoke(const v1::RevokeTokenRequest& request, 
 
 grpc::Status OperatorServiceImpl::SetBudgetCap(grpc::ServerContext* context, const v1::SetBudgetCapRequest* request,
                                                v1::Budget* response) {
-  return AdmitOperator(*context, "OperatorService/SetBudgetCap",
-                       [&](const Identity& caller) { return SetCapOf(caller, *request, *response); });
+  return AdmitOperator(
+      *context, "OperatorService/SetBudgetCap",
+      [&](const Identity& caller) { return SetCapOf(caller, *request, *response); }, About(*request, *response));
 }
 
 absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::SetBudgetCapRequest& request,
@@ -180,19 +189,22 @@ absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::Set
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "SetBudgetCap", request.request_id(), request);
-  return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
-    DPAR_RETURN_IF_ERROR(SetCap(transaction, id, request.cap_epsilon(), request.reason(), {caller.token, now}));
-    DPAR_ASSIGN_OR_RETURN(response, GetBudget(transaction, id));
-    response.set_name(name.name);
-    return absl::OkStatus();
+  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
+    return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+      DPAR_RETURN_IF_ERROR(SetCap(transaction, id, request.cap_epsilon(), request.reason(), {caller.token, now}));
+      DPAR_ASSIGN_OR_RETURN(response, GetBudget(transaction, id));
+      response.set_name(name.name);
+      return absl::OkStatus();
+    });
   });
 }
 
 grpc::Status OperatorServiceImpl::AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* request,
                                                v1::LedgerEntry* response) {
-  return AdmitOperator(*context, "OperatorService/AdjustLedger",
-                       [&](const Identity& caller) { return DebitBudget(caller, *request, *response); });
+  return AdmitOperator(
+      *context, "OperatorService/AdjustLedger",
+      [&](const Identity& caller) { return DebitBudget(caller, *request, *response); }, About(*request, *response));
 }
 
 absl::Status OperatorServiceImpl::DebitBudget(const Identity& caller, const v1::AdjustLedgerRequest& request,
@@ -202,11 +214,13 @@ absl::Status OperatorServiceImpl::DebitBudget(const Identity& caller, const v1::
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "AdjustLedger", request.request_id(), request);
-  return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
-    DPAR_ASSIGN_OR_RETURN(response,
-                          Debit(transaction, id, request.debit_units(), request.reason(), {caller.token, now}));
-    return absl::OkStatus();
+  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
+    return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+      DPAR_ASSIGN_OR_RETURN(response,
+                            Debit(transaction, id, request.debit_units(), request.reason(), {caller.token, now}));
+      return absl::OkStatus();
+    });
   });
 }
 
