@@ -250,6 +250,7 @@ void AwaitStop(const sigset_t& signals, AuditLog* audit) {
 
 // Serves metrics and health, unless they are turned off, and writes where. Ready it is not yet.
 absl::Status StartMonitor(const Config& config, const DataDirectory& directory, Monitor& monitor) {
+  DPAR_RETURN_IF_ERROR(RemoveTree(HttpAddressFile(config, directory)));
   if (config.http_listen.empty()) {
     return absl::OkStatus();
   }
@@ -349,7 +350,6 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
     // What a crash left behind points nowhere.
     DPAR_RETURN_IF_ERROR(RemoveTree(AddressFile(config, directory)));
   }
-  DPAR_RETURN_IF_ERROR(RemoveTree(HttpAddressFile(config, directory)));
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(config, directory));
   DPAR_RETURN_IF_ERROR(Migrate(*database));
   MadeFiles made;

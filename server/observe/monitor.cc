@@ -67,12 +67,13 @@ absl::Duration Monitor::StepBudgets() {
     budgets_.RefreshAccounts().IgnoreError();
     const absl::Time end = absl::Now();
     next_accounts_ = end + std::max(kBudgetPeriod, kRestForOne * (end - start));
-    return absl::ZeroDuration();
+  } else if (start >= next_epsilon_) {
+    const absl::StatusOr<bool> computed = budgets_.RefreshOneEpsilon();
+    const absl::Time end = absl::Now();
+    const bool idle = computed.ok() && !*computed;
+    next_epsilon_ = idle ? next_accounts_ : end + kRestForOne * (end - start);
   }
-  const absl::StatusOr<bool> computed = budgets_.RefreshOneEpsilon();
-  const absl::Time end = absl::Now();
-  return computed.ok() && *computed ? kRestForOne * (end - start)
-                                    : std::max(absl::ZeroDuration(), next_accounts_ - end);
+  return std::max(absl::ZeroDuration(), std::min(next_accounts_, next_epsilon_) - absl::Now());
 }
 
 }  // namespace dpar

@@ -42,7 +42,9 @@ class Monitor {
   StoreProbe probe_;
   BudgetMetrics budgets_;
   std::atomic<Phase> phase_ = Phase::kStarting;
-  absl::Time next_accounts_ = absl::InfinitePast();  // for StepBudgets only
+  // For StepBudgets only.
+  absl::Time next_accounts_ = absl::InfinitePast();
+  absl::Time next_epsilon_ = absl::InfinitePast();
   // Destroyed in the opposite order: no handler and no thread outlives what it uses.
   std::unique_ptr<Periodic> probing_;
   std::unique_ptr<Periodic> budgeting_;

@@ -39,28 +39,22 @@ absl::Status AppendAll(UploadWriter& writer, v1::WriteUploadRequest& message,
 
 grpc::Status DatasetServiceImpl::OpenUpload(grpc::ServerContext* context, const v1::OpenUploadRequest* request,
                                             v1::Upload* response) {
-  return rooms_.gate.Admit(
-      *context, "DatasetService/OpenUpload",
-      [&](const Identity& caller) -> absl::Status {
-        DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
-        DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, parent.name, parent.name));
-        SecureRandom random;
-        DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Open(*request, absl::Now(), random));
-        return absl::OkStatus();
-      },
-      About(*request, *response));
+  const Gate::SubjectOf about = About(*request, *response);
+  return rooms_.gate.Admit(*context, "DatasetService/OpenUpload", about, [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, parent.name, parent.name));
+    SecureRandom random;
+    DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Open(*request, absl::Now(), random));
+    return absl::OkStatus();
+  });
 }
 
 grpc::Status DatasetServiceImpl::WriteUpload(grpc::ServerContext* context,
                                              grpc::ServerReader<v1::WriteUploadRequest>* reader,
                                              v1::WriteUploadResponse* response) {
   std::string upload;
-  return rooms_.gate.Admit(
-      *context, "DatasetService/WriteUpload",
-      [&](const Identity& caller) { return Receive(caller, *reader, *response, upload); },
-      [&upload] {
-        return Subject{upload, ""};
-      });
+  return rooms_.gate.Admit(*context, "DatasetService/WriteUpload", About(upload),
+                           [&](const Identity& caller) { return Receive(caller, *reader, *response, upload); });
 }
 
 absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerReader<v1::WriteUploadRequest>& reader,
@@ -95,16 +89,14 @@ grpc::Status DatasetServiceImpl::GetUpload(grpc::ServerContext* context, const v
 
 grpc::Status DatasetServiceImpl::FinishUpload(grpc::ServerContext* context, const v1::FinishUploadRequest* request,
                                               v1::FinishUploadResponse* response) {
-  return rooms_.gate.Admit(
-      *context, "DatasetService/FinishUpload",
-      [&](const Identity& caller) -> absl::Status {
-        DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
-        DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
-        SecureRandom random;
-        DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Finish(*request, {caller.token, absl::Now()}, random));
-        return absl::OkStatus();
-      },
-      About(*request, *response));
+  const Gate::SubjectOf about = About(*request, *response);
+  return rooms_.gate.Admit(*context, "DatasetService/FinishUpload", about, [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
+    SecureRandom random;
+    DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Finish(*request, {caller.token, absl::Now()}, random));
+    return absl::OkStatus();
+  });
 }
 
 grpc::Status DatasetServiceImpl::GetDataset(grpc::ServerContext* context, const v1::GetDatasetRequest* request,
@@ -139,9 +131,8 @@ grpc::Status DatasetServiceImpl::ListDatasets(grpc::ServerContext* context, cons
 
 grpc::Status DatasetServiceImpl::DeleteDataset(grpc::ServerContext* context, const v1::DeleteDatasetRequest* request,
                                                v1::DeleteDatasetResponse* response) {
-  return rooms_.gate.Admit(
-      *context, "DatasetService/DeleteDataset",
-      [&](const Identity& caller) { return Delete(caller, *request, *response); }, About(*request, *response));
+  return rooms_.gate.Admit(*context, "DatasetService/DeleteDataset", About(*request, *response),
+                           [&](const Identity& caller) { return Delete(caller, *request, *response); });
 }
 
 absl::Status DatasetServiceImpl::Delete(const Identity& caller, const v1::DeleteDatasetRequest& request,

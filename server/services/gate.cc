@@ -47,17 +47,29 @@ std::optional<std::string> SentRequestId(const CallMetadata& metadata) {
   return usable ? std::optional<std::string>(std::string(id.data(), id.size())) : std::nullopt;
 }
 
+// Counts a call before anything is done for it.
+const CallObservers& Began(const CallObservers& observers, absl::string_view method) {
+  if (observers.metrics != nullptr) {
+    observers.metrics->CallBegan(method);
+  }
+  return observers;
+}
+
 }  // namespace
 
 Gate::Gate(const Authenticator& authenticator, CallObservers observers)
     : authenticator_(authenticator), observers_(observers), id_prefix_(NewPrefix()) {}
 
-grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler,
-                         const SubjectOf& subject) const {
+grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler) const {
+  return Admit(context, method, nullptr, handler);
+}
+
+grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const SubjectOf& subject,
+                         const Handler& handler) const {
   CallScope call(*this, context, method);
   const absl::Status status = call.caller().ok() ? RunGuarded(handler, *call.caller()) : call.caller().status();
   if (subject != nullptr) {
-    call.About(subject());
+    call.About(subject(status.ok()));
   }
   return call.End(status);
 }
@@ -65,15 +77,12 @@ grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view met
 CallScope::CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::string_view method)
     : method_(method),
       start_(absl::Now()),
+      observers_(Began(gate.observers_, method)),
+      peer_(context.peer()),
       request_id_(
           SentRequestId(context.client_metadata()).value_or(absl::StrCat(gate.id_prefix_, "-", ++gate.ids_made_))),
-      caller_(gate.authenticator_.Authenticate(context.client_metadata(), start_)),
-      observers_(gate.observers_),
-      peer_(context.peer()) {
+      caller_(gate.authenticator_.Authenticate(context.client_metadata(), start_)) {
   context.AddInitialMetadata(kRequestIdKey, request_id_);
-  if (observers_.metrics != nullptr) {
-    observers_.metrics->CallBegan(method_);
-  }
 }
 
 CallScope::~CallScope() {

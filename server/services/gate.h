@@ -42,15 +42,16 @@ class Gate {
  public:
   using Handler = std::function<absl::Status(const Identity& caller)>;
 
-  // Asked once the handler has run.
-  using SubjectOf = std::function<Subject()>;
+  // Asked once the handler has run; `ok` says whether it gave an answer.
+  using SubjectOf = std::function<Subject(bool ok)>;
 
   explicit Gate(const Authenticator& authenticator, CallObservers observers = {});
 
-  // Runs `handler` for the caller behind `context`. `method` is "Service/Method", a constant. What is audited says what
-  // it was about.
-  grpc::Status Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler,
-                     const SubjectOf& subject = nullptr) const;
+  // Runs `handler` for the caller behind `context`. `method` is "Service/Method", a constant.
+  grpc::Status Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler) const;
+  // The same for a method that is audited, and what the audit log says that it was about.
+  grpc::Status Admit(grpc::ServerContextBase& context, absl::string_view method, const SubjectOf& subject,
+                     const Handler& handler) const;
 
  private:
   friend class CallScope;
@@ -85,10 +86,10 @@ class CallScope {
 
   const std::string method_;
   const absl::Time start_;
-  const std::string request_id_;
-  const absl::StatusOr<Identity> caller_;
   const CallObservers observers_;
   const std::string peer_;
+  const std::string request_id_;
+  const absl::StatusOr<Identity> caller_;
   Subject subject_;
   bool ended_ = false;
 };

@@ -62,21 +62,22 @@ absl::Status ValidateWantedToken(const TenantName& parent, const v1::Token& toke
 }  // namespace
 
 grpc::Status OperatorServiceImpl::AdmitOperator(grpc::ServerContextBase& context, absl::string_view method,
-                                                const Gate::Handler& handler, const Gate::SubjectOf& subject) const {
-  return rooms_.gate.Admit(
-      context, method,
-      [&](const Identity& caller) -> absl::Status {
-        DPAR_RETURN_IF_ERROR(RequireOperator(caller));
-        return handler(caller);
-      },
-      subject);
+                                                const Gate::Handler& handler) const {
+  return AdmitOperator(context, method, nullptr, handler);
+}
+
+grpc::Status OperatorServiceImpl::AdmitOperator(grpc::ServerContextBase& context, absl::string_view method,
+                                                const Gate::SubjectOf& subject, const Gate::Handler& handler) const {
+  return rooms_.gate.Admit(context, method, subject, [&](const Identity& caller) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(RequireOperator(caller));
+    return handler(caller);
+  });
 }
 
 grpc::Status OperatorServiceImpl::CreateTenant(grpc::ServerContext* context, const v1::CreateTenantRequest* request,
                                                v1::Tenant* response) {
-  return AdmitOperator(
-      *context, "OperatorService/CreateTenant", [&](const Identity&) { return MakeTenant(*request, *response); },
-      About(*request, *response));
+  return AdmitOperator(*context, "OperatorService/CreateTenant", About(*request, *response),
+                       [&](const Identity&) { return MakeTenant(*request, *response); });
 }
 
 absl::Status OperatorServiceImpl::MakeTenant(const v1::CreateTenantRequest& request, v1::Tenant& response) {
@@ -109,9 +110,8 @@ grpc::Status OperatorServiceImpl::ListTenants(grpc::ServerContext* context, cons
 
 grpc::Status OperatorServiceImpl::CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
                                               v1::CreateTokenResponse* response) {
-  return AdmitOperator(
-      *context, "OperatorService/CreateToken", [&](const Identity&) { return MakeToken(*request, *response); },
-      About(*request, *response));
+  return AdmitOperator(*context, "OperatorService/CreateToken", About(*request, *response),
+                       [&](const Identity&) { return MakeToken(*request, *response); });
 }
 
 absl::Status OperatorServiceImpl::MakeToken(const v1::CreateTokenRequest& request, v1::CreateTokenResponse& response) {
@@ -152,9 +152,8 @@ grpc::Status OperatorServiceImpl::ListTokens(grpc::ServerContext* context, const
 
 grpc::Status OperatorServiceImpl::RevokeToken(grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
                                               v1::Token* response) {
-  return AdmitOperator(
-      *context, "OperatorService/RevokeToken", [&](const Identity&) { return Revoke(*request, *response); },
-      About(*request, *response));
+  return AdmitOperator(*context, "OperatorService/RevokeToken", About(*request, *response),
+                       [&](const Identity&) { return Revoke(*request, *response); });
 }
 
 absl::Status OperatorServiceImpl::Revoke(const v1::RevokeTokenRequest& request, v1::Token& response) {
@@ -176,9 +175,8 @@ absl::Status OperatorServiceImpl::Revoke(const v1::RevokeTokenRequest& request, 
 
 grpc::Status OperatorServiceImpl::SetBudgetCap(grpc::ServerContext* context, const v1::SetBudgetCapRequest* request,
                                                v1::Budget* response) {
-  return AdmitOperator(
-      *context, "OperatorService/SetBudgetCap",
-      [&](const Identity& caller) { return SetCapOf(caller, *request, *response); }, About(*request, *response));
+  return AdmitOperator(*context, "OperatorService/SetBudgetCap", About(*request, *response),
+                       [&](const Identity& caller) { return SetCapOf(caller, *request, *response); });
 }
 
 absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::SetBudgetCapRequest& request,
@@ -202,9 +200,8 @@ absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::Set
 
 grpc::Status OperatorServiceImpl::AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* request,
                                                v1::LedgerEntry* response) {
-  return AdmitOperator(
-      *context, "OperatorService/AdjustLedger",
-      [&](const Identity& caller) { return DebitBudget(caller, *request, *response); }, About(*request, *response));
+  return AdmitOperator(*context, "OperatorService/AdjustLedger", About(*request, *response),
+                       [&](const Identity& caller) { return DebitBudget(caller, *request, *response); });
 }
 
 absl::Status OperatorServiceImpl::DebitBudget(const Identity& caller, const v1::AdjustLedgerRequest& request,

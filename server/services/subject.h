@@ -34,17 +34,21 @@ std::string AnsweredName(const Response& response) {
   }
 }
 
-// For Gate::Admit: what was made or answered, or, where that has no name, what was asked for. Both are looked at when
-// the call ends.
+// For Gate::Admit: `name` as it is when the call ends.
+inline Gate::SubjectOf About(const std::string& name) {
+  return [&name](bool) { return Subject{name, ""}; };
+}
+
+// For Gate::Admit: what was made or answered, or, where nothing was or it has no name, what was asked for.
 template <typename Request, typename Response>
 Gate::SubjectOf About(const Request& request, const Response& response) {
-  return [&request, &response] {
-    const std::string answered = AnsweredName(response);
+  return [&request, &response](bool ok) {
+    const std::string answered = ok ? AnsweredName(response) : "";
     Subject subject{answered.empty() ? RequestedName(request) : answered, ""};
     if constexpr (requires { request.is_public(); }) {
       subject.note = request.is_public() ? "declared public" : "";
     } else if constexpr (requires { response.dataset().is_public(); }) {
-      subject.note = response.dataset().is_public() ? "public dataset" : "";
+      subject.note = ok && response.dataset().is_public() ? "public dataset" : "";
     } else if constexpr (requires { request.validate_only(); }) {
       subject.note = request.validate_only() ? "dry run" : "";
     }

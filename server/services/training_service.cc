@@ -34,9 +34,8 @@ constexpr int64_t kMaxPriority = 100;
 
 grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request,
                                             v1::Job* response) {
-  return rooms_.gate.Admit(
-      *context, "TrainingService/CreateJob",
-      [&](const Identity& caller) { return Submit(caller, *request, *response); }, About(*request, *response));
+  return rooms_.gate.Admit(*context, "TrainingService/CreateJob", About(*request, *response),
+                           [&](const Identity& caller) { return Submit(caller, *request, *response); });
 }
 
 absl::Status TrainingServiceImpl::Submit(const Identity& caller, const v1::CreateJobRequest& request,
@@ -110,9 +109,8 @@ grpc::Status TrainingServiceImpl::ListJobs(grpc::ServerContext* context, const v
 
 grpc::Status TrainingServiceImpl::CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
                                             v1::Job* response) {
-  return rooms_.gate.Admit(
-      *context, "TrainingService/CancelJob",
-      [&](const Identity& caller) { return Cancel(caller, *request, *response); }, About(*request, *response));
+  return rooms_.gate.Admit(*context, "TrainingService/CancelJob", About(*request, *response),
+                           [&](const Identity& caller) { return Cancel(caller, *request, *response); });
 }
 
 absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::CancelJobRequest& request,
@@ -152,12 +150,8 @@ grpc::Status TrainingServiceImpl::WatchJob(grpc::ServerContext* context, const v
 
 grpc::Status TrainingServiceImpl::DownloadModel(grpc::ServerContext* context, const v1::DownloadModelRequest* request,
                                                 grpc::ServerWriter<v1::DownloadModelResponse>* writer) {
-  return rooms_.gate.Admit(
-      *context, "TrainingService/DownloadModel",
-      [&](const Identity& caller) { return SendModel(caller, *request, *writer); },
-      [&] {
-        return Subject{request->name(), ""};
-      });
+  return rooms_.gate.Admit(*context, "TrainingService/DownloadModel", About(request->name()),
+                           [&](const Identity& caller) { return SendModel(caller, *request, *writer); });
 }
 
 absl::Status TrainingServiceImpl::SendModel(const Identity& caller, const v1::DownloadModelRequest& request,
@@ -182,9 +176,9 @@ absl::Status TrainingServiceImpl::SendModel(const Identity& caller, const v1::Do
 
 grpc::Status TrainingServiceImpl::GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,
                                                  v1::Certificate* response) {
+  const Gate::SubjectOf about = About(*request, *response);
   return rooms_.gate.Admit(
-      *context, "TrainingService/GetCertificate",
-      [&](const Identity& caller) -> absl::Status {
+      *context, "TrainingService/GetCertificate", about, [&](const Identity& caller) -> absl::Status {
         DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
         DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
         DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
@@ -192,8 +186,7 @@ grpc::Status TrainingServiceImpl::GetCertificate(grpc::ServerContext* context, c
                               }));
         response->set_envelope(output.envelope);
         return absl::OkStatus();
-      },
-      About(*request, *response));
+      });
 }
 
 }  // namespace dpar

@@ -129,6 +129,19 @@ World RunOneJob(TestServer& server) {
   return world;
 }
 
+// One server that has run one job, and does nothing more.
+class MetricsTest : public SharedServerTest {
+ protected:
+  static void SetUpTestSuite() {
+    SharedServerTest::SetUpTestSuite();
+    if (!HasFailure()) world_ = RunOneJob(server());
+  }
+
+  static World world_;
+};
+
+World MetricsTest::world_;
+
 // A Prometheus that scrapes one address, with everything in a directory of its own.
 class Prometheus {
  public:
@@ -186,14 +199,11 @@ class Prometheus {
   std::string address_;
 };
 
-TEST(MetricsTest, APrometheusScrapesWhatTheLedgerAndTheQueueSay) {
+TEST_F(MetricsTest, APrometheusScrapesWhatTheLedgerAndTheQueueSay) {
   if (!std::filesystem::exists(kPrometheus)) GTEST_SKIP() << "there is no " << kPrometheus;
-  TestServer server;
-  ASSERT_TRUE(server.Start());
-  const World world = RunOneJob(server);
-  const v1::Budget budget = GetBudget(server.Owner(world.tenant), world.dataset);
+  const v1::Budget budget = GetBudget(server().Owner(world_.tenant), world_.dataset);
   ASSERT_GT(budget.posted_units(), 0);
-  const Prometheus prometheus(server.http_address());
+  const Prometheus prometheus(server().http_address());
   prometheus.Expect("up{job=\"dpar\"}", 1);
   prometheus.Expect("dpar_jobs_ended_total{state=\"succeeded\"}", 1);
   prometheus.Expect("dpar_jobs_ended_total{state=\"failed\"}", 0);
@@ -202,8 +212,8 @@ TEST(MetricsTest, APrometheusScrapesWhatTheLedgerAndTheQueueSay) {
   prometheus.Expect("dpar_ledger_commit_seconds_count{transaction=\"release\"}", 1);
   prometheus.Expect("dpar_rpc_requests_total{method=\"TrainingService/CreateJob\",code=\"OK\"}", 1);
   prometheus.Expect("dpar_job_stage_seconds_count{stage=\"training\"}", 1);
-  const std::string dataset = world.dataset.substr(world.dataset.rfind('/') + 1);
-  const std::string labels = absl::StrCat("{tenant=\"", world.tenant.id, "\",dataset=\"", dataset, "\"}");
+  const std::string dataset = world_.dataset.substr(world_.dataset.rfind('/') + 1);
+  const std::string labels = absl::StrCat("{tenant=\"", world_.tenant.id, "\",dataset=\"", dataset, "\"}");
   prometheus.Expect("dpar_budget_cap_epsilon" + labels, budget.cap_epsilon());
   prometheus.Expect("dpar_budget_cap_units" + labels, static_cast<double>(budget.cap_units()));
   prometheus.Expect("dpar_budget_posted_units" + labels, static_cast<double>(budget.posted_units()));
@@ -212,12 +222,9 @@ TEST(MetricsTest, APrometheusScrapesWhatTheLedgerAndTheQueueSay) {
   EXPECT_THAT(prometheus.TargetsText(), HasSubstr("\"lastError\":\"\""));
 }
 
-TEST(MetricsTest, TheTableOfMetricsIsWhatIsServed) {
-  TestServer server;
-  ASSERT_TRUE(server.Start());
-  RunOneJob(server);
-  AwaitBody(server.http_address(), "/metrics", "dpar_budget_equivalent_epsilon{");
-  const HttpReply reply = Get(server.http_address(), "/metrics");
+TEST_F(MetricsTest, TheTableOfMetricsIsWhatIsServed) {
+  AwaitBody(server().http_address(), "/metrics", "dpar_budget_equivalent_epsilon{");
+  const HttpReply reply = Get(server().http_address(), "/metrics");
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.content_type, "text/plain; version=0.0.4; charset=utf-8");
   const std::map<std::string, Described> documented = DocumentedMetrics();
@@ -232,24 +239,18 @@ TEST(MetricsTest, TheTableOfMetricsIsWhatIsServed) {
   }
 }
 
-TEST(MetricsTest, PromtoolFindsNoFault) {
+TEST_F(MetricsTest, PromtoolFindsNoFault) {
   if (!std::filesystem::exists(kPromtool)) GTEST_SKIP() << "there is no " << kPromtool;
-  TestServer server;
-  ASSERT_TRUE(server.Start());
-  RunOneJob(server);
-  const std::string file = server.Scratch("metrics");
-  WriteFile(file, AwaitBody(server.http_address(), "/metrics", "dpar_budget_equivalent_epsilon{"));
+  const std::string file = server().Scratch("metrics");
+  WriteFile(file, AwaitBody(server().http_address(), "/metrics", "dpar_budget_equivalent_epsilon{"));
   const CommandResult result =
       RunCommand({"/bin/sh", "-c", absl::StrCat(kPromtool, " check metrics < '", file, "'")}, {});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_EQ(result.out + result.err, "");
 }
 
-TEST(MetricsTest, WhoAsksForOpenMetricsGetsThem) {
-  TestServer server;
-  ASSERT_TRUE(server.Start());
-  server.NewTenant();
-  const HttpReply reply = Get(server.http_address(), "/metrics", kOpenMetrics);
+TEST_F(MetricsTest, WhoAsksForOpenMetricsGetsThem) {
+  const HttpReply reply = Get(server().http_address(), "/metrics", kOpenMetrics);
   EXPECT_EQ(reply.content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
   EXPECT_TRUE(absl::EndsWith(reply.body, "\n# EOF\n"));
   EXPECT_THAT(reply.body, HasSubstr("# TYPE dpar_rpc_requests counter\n"));
@@ -257,7 +258,7 @@ TEST(MetricsTest, WhoAsksForOpenMetricsGetsThem) {
               HasSubstr("dpar_rpc_requests_total{code=\"OK\",method=\"OperatorService/CreateTenant\"} 1\n"));
 }
 
-TEST(MetricsTest, RefusedCallersAndCancelledJobsAreCountedOnce) {
+TEST(QueueMetricsTest, RefusedCallersAndCancelledJobsAreCountedOnce) {
   // Without a worker a job waits until it is cancelled.
   TestServer server({"--no-worker"});
   ASSERT_TRUE(server.Start());
