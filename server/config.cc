@@ -78,6 +78,10 @@ absl::Status ValidateStore(const std::string& text) {
              : InvalidField("store", "store must be a URI that begins with postgresql://, or unset");
 }
 
+absl::Status ValidateHttpListen(const std::string& text) {
+  return text.empty() ? absl::OkStatus() : ParseListenAddress("http-listen", text).status();
+}
+
 absl::Status ValidateDevice(const std::string& text) {
   absl::string_view index = text;
   int number = 0;
@@ -178,9 +182,21 @@ std::vector<Setting> Settings(Config& config) {
       CountSetting("lease-seconds", "how long a job is left to a server that is not heard of, before another takes it",
                    config.lease_seconds, 1, 3600),
       TextSetting("listen", "HOST:PORT", "where calls are accepted; port 0 picks one", config.listen,
-                  [](const std::string& text) { return ParseListenAddress(text).status(); }),
+                  [](const std::string& text) { return ParseListenAddress("listen", text).status(); }),
+      TextSetting(
+          "http-listen", "HOST:PORT",
+          "where metrics and health are served over HTTP, to everybody who reaches it; port 0 picks one, and an "
+          "empty value turns it off",
+          config.http_listen, ValidateHttpListen),
+      TextSetting(
+          "audit-log", "FILE",
+          "where every call that changes something is written, one JSON object a line; unset, `audit.log` in the "
+          "data directory",
+          config.audit_log, [](const std::string&) { return absl::OkStatus(); }),
       TextSetting("log-level", "LEVEL", std::string(kLogLevels), config.log_level,
                   [](const std::string& text) { return ValidateLogLevel(text); }),
+      TextSetting("log-format", "FORMAT", std::string(kLogFormats), config.log_format,
+                  [](const std::string& text) { return ValidateLogFormat(text); }),
       TextSetting("device", "DEVICE", "where jobs run: auto, cpu, cuda or cuda:i", config.device, ValidateDevice),
       TlsNameSetting(config.tls_names),
   };
@@ -310,10 +326,10 @@ std::optional<Source> Find(const std::string& name, const Flags& flags, const En
 
 }  // namespace
 
-absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& setting, const std::string& text) {
   const absl::Status bad = InvalidField(
-      "listen",
-      absl::StrCat("listen must be HOST:PORT with a port from 0 to 65535, IPv6 as [::1]:PORT, got '", text, "'"));
+      setting,
+      absl::StrCat(setting, " must be HOST:PORT with a port from 0 to 65535, IPv6 as [::1]:PORT, got '", text, "'"));
   const size_t colon = text.rfind(':');
   ListenAddress address;
   if (colon == std::string::npos || colon == 0 || !absl::SimpleAtoi(text.substr(colon + 1), &address.port) ||
@@ -323,7 +339,7 @@ absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text) {
   address.host = text.substr(0, colon);
   absl::string_view name = address.host;
   if (absl::ConsumePrefix(&name, "[") != absl::ConsumeSuffix(&name, "]") ||
-      (name.size() == address.host.size() && absl::StrContains(name, ":")) || !ValidateTlsName("listen", name).ok()) {
+      (name.size() == address.host.size() && absl::StrContains(name, ":")) || !ValidateTlsName(setting, name).ok()) {
     return bad;
   }
   return address;

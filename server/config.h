@@ -23,7 +23,11 @@ struct Config {
   std::string store;                      // postgresql://...; empty is the SQLite file of the data directory
   std::string address_file;               // empty is `address` in the data directory
   std::string listen = "127.0.0.1:7443";  // port 0 picks one
+  // Metrics and health; port 0 picks one, empty turns it off.
+  std::string http_listen = "127.0.0.1:7480";
+  std::string audit_log;  // empty is `audit.log` in the data directory
   std::string log_level = "info";
+  std::string log_format = "text";
   std::string device = "auto";
   std::vector<std::string> tls_names;
   int64_t worker_slots = 0;  // 0 is half of the cores
@@ -36,7 +40,7 @@ struct ListenAddress {
   std::string host;
   int port = 0;
 };
-absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& text);
+absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& setting, const std::string& text);
 
 // What a command line asks for.
 struct Invocation {

@@ -77,6 +77,9 @@ TEST_F(ConfigTest, WithoutAnythingTheDefaultsHold) {
   EXPECT_EQ(config.data_dir, "./dpar-data");
   EXPECT_EQ(config.listen, "127.0.0.1:7443");
   EXPECT_EQ(config.log_level, "info");
+  EXPECT_EQ(config.log_format, "text");
+  EXPECT_EQ(config.http_listen, "127.0.0.1:7480");
+  EXPECT_EQ(config.audit_log, "");
   EXPECT_EQ(config.device, "auto");
   EXPECT_TRUE(config.tls_names.empty());
   EXPECT_EQ(config.limits.default_cap_epsilon, 8);
@@ -108,6 +111,20 @@ TEST_F(ConfigTest, AFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile) {
 TEST_F(ConfigTest, TheFileCanBeNamedByTheEnvironment) {
   environment_ = {{"DPARD_CONFIG", WriteFile("# comment\n\n  log-level=debug  \n")}};
   EXPECT_EQ(Parse({}).value().config.log_level, "debug");
+}
+
+TEST_F(ConfigTest, WhatOperatorsLookAtCanBeSetAndHttpTurnedOff) {
+  const Config config =
+      Parse({"--log-format", "json", "--http-listen", "[::1]:0", "--audit-log", "/var/log/a"}).value().config;
+  EXPECT_EQ(config.log_format, "json");
+  EXPECT_EQ(config.http_listen, "[::1]:0");
+  EXPECT_EQ(config.audit_log, "/var/log/a");
+  EXPECT_EQ(Parse({"--http-listen", ""}).value().config.http_listen, "");
+  environment_ = {{"DPARD_HTTP_LISTEN", ""}};
+  EXPECT_EQ(Parse({}).value().config.http_listen, "");
+  ExpectRefused({"--http-listen", "7480"}, "http-listen", "http-listen must be HOST:PORT");
+  ExpectRefused({"--http-listen", "127.0.0.1:70000"}, "http-listen", "65535");
+  ExpectRefused({"--log-format", "xml"}, "log-format", "text or json, got 'xml'");
 }
 
 TEST_F(ConfigTest, EveryLimitCanBeSet) {
@@ -235,16 +252,16 @@ TEST_F(ConfigTest, UnknownWordsOnTheCommandLineAreRefused) {
 }
 
 TEST(ListenAddressTest, HostsAndPortsAreTakenApart) {
-  EXPECT_EQ(ParseListenAddress("localhost:0").value().host, "localhost");
-  EXPECT_EQ(ParseListenAddress("localhost:0").value().port, 0);
-  EXPECT_EQ(ParseListenAddress("[::1]:65535").value().host, "[::1]");
-  EXPECT_EQ(ParseListenAddress("0.0.0.0:443").value().port, 443);
+  EXPECT_EQ(ParseListenAddress("listen", "localhost:0").value().host, "localhost");
+  EXPECT_EQ(ParseListenAddress("listen", "localhost:0").value().port, 0);
+  EXPECT_EQ(ParseListenAddress("listen", "[::1]:65535").value().host, "[::1]");
+  EXPECT_EQ(ParseListenAddress("listen", "0.0.0.0:443").value().port, 443);
 }
 
 TEST(ListenAddressTest, AnythingElseIsRefused) {
   for (const std::string text : {"", "localhost", ":1", "localhost:", "localhost:x", "localhost:65536", "localhost:-1",
                                  "::1:80", "[::1:80", "::1]:80", "a b:1", "unix:/tmp/s:1", "[]:1"}) {
-    EXPECT_EQ(ParseListenAddress(text).status().code(), absl::StatusCode::kInvalidArgument) << text;
+    EXPECT_EQ(ParseListenAddress("listen", text).status().code(), absl::StatusCode::kInvalidArgument) << text;
   }
 }
 

@@ -9,11 +9,14 @@
 //   Uploads           files on their way in                             server/uploads/uploads.h
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
 //   Worker            threads that run queued jobs                      server/worker/worker.h
+//   Metrics, AuditLog what is counted, and who did what                 server/observe/metrics.h, audit_log.h
+//   Monitor           metrics and health over HTTP                      server/observe/monitor.h
 //   Authenticator, Gate, StreamLimiter                                  server/auth, server/services
 //   DatasetService, TrainingService, BudgetService, OperatorService, ServerService, and gRPC's health and reflection
 //                                                                       server/services
 //
-// The main thread waits for SIGTERM or SIGINT and takes it all down in the opposite order.
+// The main thread waits for SIGTERM or SIGINT and takes it all down in the opposite order. SIGHUP opens the audit log
+// again.
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
@@ -37,6 +40,7 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/certificate/signing_key.h"
@@ -49,7 +53,10 @@
 #include "server/auth/tls.h"
 #include "server/config.h"
 #include "server/directory_lock.h"
+#include "server/observe/audit_log.h"
 #include "server/observe/log.h"
+#include "server/observe/metrics.h"
+#include "server/observe/monitor.h"
 #include "server/services/budget_service.h"
 #include "server/services/dataset_service.h"
 #include "server/services/gate.h"
@@ -83,6 +90,11 @@ std::string AddressFile(const Config& config, const DataDirectory& directory) {
   return config.address_file.empty() ? directory.Address() : config.address_file;
 }
 
+// Servers of a fleet have address files of their own, and beside each the one for HTTP.
+std::string HttpAddressFile(const Config& config, const DataDirectory& directory) {
+  return config.address_file.empty() ? directory.HttpAddress() : config.address_file + ".http";
+}
+
 std::string HostName() {
   char name[HOST_NAME_MAX + 1] = {};
   gethostname(name, HOST_NAME_MAX);
@@ -92,14 +104,15 @@ std::string HostName() {
 // Hands a signal to the main thread, whose id is the process's, where it waits for sigwait.
 void SendToMainThread(int signal) { syscall(SYS_tgkill, getpid(), getpid(), signal); }
 
-// SIGTERM and SIGINT, blocked in this thread and in every one that is started later, so that only sigwait sees them.
-// OpenBLAS starts threads before main(), which do not block them: without a handler, a signal that comes while the main
-// thread is not in sigwait (at the start, or a second one during the stop) would end the process there.
-sigset_t BlockStopSignals() {
+// SIGTERM, SIGINT and SIGHUP, blocked in this thread and in every one that is started later, so that only sigwait sees
+// them. OpenBLAS starts threads before main(), which do not block them: without a handler, a signal that comes while
+// the main thread is not in sigwait (at the start, or a second one during the stop) would end the process there.
+sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   struct sigaction action = {};
   action.sa_handler = SendToMainThread;
@@ -107,6 +120,7 @@ sigset_t BlockStopSignals() {
   action.sa_flags = SA_RESTART;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
+  sigaction(SIGHUP, &action, nullptr);
   return signals;
 }
 
@@ -168,7 +182,7 @@ class Listener {
 
   // Starts accepting calls; returns host:port.
   absl::StatusOr<std::string> Start(const Config& config, const std::shared_ptr<grpc::ServerCredentials>& credentials) {
-    DPAR_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress(config.listen));
+    DPAR_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress("listen", config.listen));
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
@@ -220,15 +234,40 @@ WorkerOptions WorkerOptionsOf(const Config& config) {
   return options;
 }
 
-void AwaitStop(const sigset_t& signals) {
+// Returns on SIGTERM or SIGINT. `audit` may be missing.
+void AwaitStop(const sigset_t& signals, AuditLog* audit) {
   int signal = 0;
-  sigwait(&signals, &signal);
+  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
+    const absl::Status reopened = audit == nullptr ? absl::OkStatus() : audit->Reopen();
+    if (!reopened.ok()) {
+      spdlog::error("{}; the old file stays in use", std::string(reopened.message()));
+    } else if (audit != nullptr) {
+      spdlog::info("the audit log was opened again on SIGHUP");
+    }
+  }
   spdlog::info("stopping on {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
+// Serves metrics and health, unless they are turned off, and writes where. Ready it is not yet.
+absl::Status StartMonitor(const Config& config, const DataDirectory& directory, Monitor& monitor) {
+  DPAR_RETURN_IF_ERROR(RemoveTree(HttpAddressFile(config, directory)));
+  if (config.http_listen.empty()) {
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress("http-listen", config.http_listen));
+  DPAR_ASSIGN_OR_RETURN(const int port, monitor.Start(listen.host, listen.port));
+  const std::string address = absl::StrCat(listen.host, ":", port);
+  spdlog::info("metrics and health are at http://{}", address);
+  const bool loopback = listen.host == "localhost" || listen.host == "[::1]" || absl::StartsWith(listen.host, "127.");
+  if (!loopback) {
+    spdlog::warn("whoever reaches {} sees names of tenants and datasets and what they have spent", address);
+  }
+  return WriteFileDurably(HttpAddressFile(config, directory), address, kAddressMode);
+}
+
 // Accepts calls until a signal comes.
-absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& key, std::atomic<bool>& stopping,
-                    const sigset_t& signals) {
+absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& key, Monitor& monitor, AuditLog& audit,
+                    std::atomic<bool>& stopping, const sigset_t& signals) {
   const DataDirectory& directory = rooms.directory;
   DPAR_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials, Credentials(directory));
   Listener listener(rooms, DescribeServer(config.limits), DescribeKey(key, directory));
@@ -237,8 +276,10 @@ absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& 
   const absl::Status announced = WriteFileDurably(address_file, address, kAddressMode);
   if (announced.ok()) {
     spdlog::info("dpard {} serves {} from {}", DPAR_VERSION, address, directory.root());
-    AwaitStop(signals);
+    monitor.Serve();
+    AwaitStop(signals, &audit);
   }
+  monitor.Drain();
   listener.Drain();
   stopping = true;
   rooms.progress.Shutdown();
@@ -251,8 +292,11 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
   Uploads uploads(database, directory, config.limits);
   DPAR_RETURN_IF_ERROR(uploads.Sweep());
-  ProgressBoard progress;
-  const WorkerOptions worker_options = WorkerOptionsOf(config);
+  Metrics metrics;
+  ProgressBoard progress(
+      [&metrics](const std::string& stage, absl::Duration took) { metrics.StageEnded(stage, took); });
+  WorkerOptions worker_options = WorkerOptionsOf(config);
+  worker_options.metrics = &metrics;
   Worker worker(database, directory, key, progress, worker_options);
   const bool works = config.parts != Config::Parts::kNoWorker;
   database.Listen([&](const std::string& job) {
@@ -262,22 +306,29 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
     }
   });
   const absl::Cleanup stop_listening = [&database] { database.Listen(nullptr); };
+  Monitor monitor(database, metrics);
+  DPAR_RETURN_IF_ERROR(StartMonitor(config, directory, monitor));
+  const absl::Cleanup forget_address = [&] { RemoveTree(HttpAddressFile(config, directory)).IgnoreError(); };
   if (works) {
     DPAR_RETURN_IF_ERROR(worker.Start());
   }
   if (config.parts == Config::Parts::kWorkerOnly) {
     spdlog::info("dpard {} runs jobs from {}", DPAR_VERSION, directory.root());
-    AwaitStop(signals);
+    monitor.Serve();
+    AwaitStop(signals, nullptr);
+    monitor.Drain();
     worker.Stop();
     return absl::OkStatus();
   }
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<AuditLog> audit,
+                        AuditLog::Open(config.audit_log.empty() ? directory.AuditLog() : config.audit_log));
   const Authenticator authenticator(database);
-  const Gate gate(authenticator);
+  const Gate gate(authenticator, {&metrics, audit.get()});
   StreamLimiter streams(config.limits.max_streams);
   std::atomic<bool> stopping = false;
-  const Rooms rooms{database, directory, config.limits,          gate,    uploads,
-                    progress, streams,   worker_options.threads, stopping};
-  absl::Status status = Listen(config, rooms, key, stopping, signals);
+  const Rooms rooms{database, directory, config.limits,          gate,     uploads,
+                    progress, streams,   worker_options.threads, stopping, &metrics};
+  absl::Status status = Listen(config, rooms, key, monitor, *audit, stopping, signals);
   worker.Stop();
   return status;
 }
@@ -359,8 +410,8 @@ int Main(const std::vector<std::string>& arguments) {
     return exit_code.value_or(kExitFailed);
   }
   std::signal(SIGPIPE, SIG_IGN);
-  const sigset_t signals = BlockStopSignals();
-  absl::Status status = SetUpLogging(invocation->config.log_level);
+  const sigset_t signals = BlockSignals();
+  absl::Status status = SetUpLogging(invocation->config.log_level, invocation->config.log_format);
   if (status.ok()) {
     status = Run(invocation->config, signals);
   }

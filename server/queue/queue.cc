@@ -223,6 +223,25 @@ absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::strin
   return CountJobs(transaction, "dataset", dataset);
 }
 
+absl::StatusOr<QueueState> GetQueueState(Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT state, COUNT(*), MIN(create_time) FROM jobs WHERE state IN ($1, $2) "
+                                          "GROUP BY state",
+                                          {kQueued, kRunning}));
+  QueueState queue;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    const bool queued = reader.Int() == kQueued;
+    (queued ? queue.queued : queue.running) = reader.Int();
+    const absl::Time oldest = absl::FromUnixMicros(reader.Int());
+    DPAR_RETURN_IF_ERROR(reader.status());
+    if (queued) {
+      queue.oldest_queued = oldest;
+    }
+  }
+  return queue;
+}
+
 absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name) {
   return OneJob(transaction, name, transaction.for_update());
 }

@@ -62,6 +62,14 @@ absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& te
 // Jobs of a dataset that have not ended.
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset);
 
+// Jobs of all tenants that have not ended.
+struct QueueState {
+  int64_t queued = 0;
+  int64_t running = 0;
+  std::optional<absl::Time> oldest_queued;  // when the one that waits longest was submitted
+};
+absl::StatusOr<QueueState> GetQueueState(Transaction& transaction);
+
 // Who leases, and what it can run.
 struct LeaseRequest {
   std::string owner;

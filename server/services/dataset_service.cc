@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -12,6 +13,7 @@
 #include "server/queue/queue.h"
 #include "server/services/page_size.h"
 #include "server/services/resource_name.h"
+#include "server/services/subject.h"
 #include "server/services/tenant_exists.h"
 #include "server/store/datasets.h"
 #include "server/store/once.h"
@@ -37,7 +39,8 @@ absl::Status AppendAll(UploadWriter& writer, v1::WriteUploadRequest& message,
 
 grpc::Status DatasetServiceImpl::OpenUpload(grpc::ServerContext* context, const v1::OpenUploadRequest* request,
                                             v1::Upload* response) {
-  return rooms_.gate.Admit(*context, "DatasetService/OpenUpload", [&](const Identity& caller) -> absl::Status {
+  const Gate::SubjectOf about = About(*request, *response);
+  return rooms_.gate.Admit(*context, "DatasetService/OpenUpload", about, [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, parent.name, parent.name));
     SecureRandom random;
@@ -49,18 +52,20 @@ grpc::Status DatasetServiceImpl::OpenUpload(grpc::ServerContext* context, const 
 grpc::Status DatasetServiceImpl::WriteUpload(grpc::ServerContext* context,
                                              grpc::ServerReader<v1::WriteUploadRequest>* reader,
                                              v1::WriteUploadResponse* response) {
-  return rooms_.gate.Admit(*context, "DatasetService/WriteUpload",
-                           [&](const Identity& caller) { return Receive(caller, *reader, *response); });
+  std::string upload;
+  return rooms_.gate.Admit(*context, "DatasetService/WriteUpload", About(upload),
+                           [&](const Identity& caller) { return Receive(caller, *reader, *response, upload); });
 }
 
 absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerReader<v1::WriteUploadRequest>& reader,
-                                         v1::WriteUploadResponse& response) {
+                                         v1::WriteUploadResponse& response, std::string& upload) {
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
   v1::WriteUploadRequest message;
   if (!reader.Read(&message)) {
     return InvalidField("name", "the first message of a stream must name the upload");
   }
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", message.name()));
+  upload = name.name;
   DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<UploadWriter> writer,
                         rooms_.uploads.StartWriting(name.name, message.offset()));
@@ -84,7 +89,8 @@ grpc::Status DatasetServiceImpl::GetUpload(grpc::ServerContext* context, const v
 
 grpc::Status DatasetServiceImpl::FinishUpload(grpc::ServerContext* context, const v1::FinishUploadRequest* request,
                                               v1::FinishUploadResponse* response) {
-  return rooms_.gate.Admit(*context, "DatasetService/FinishUpload", [&](const Identity& caller) -> absl::Status {
+  const Gate::SubjectOf about = About(*request, *response);
+  return rooms_.gate.Admit(*context, "DatasetService/FinishUpload", about, [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
     SecureRandom random;
@@ -125,7 +131,7 @@ grpc::Status DatasetServiceImpl::ListDatasets(grpc::ServerContext* context, cons
 
 grpc::Status DatasetServiceImpl::DeleteDataset(grpc::ServerContext* context, const v1::DeleteDatasetRequest* request,
                                                v1::DeleteDatasetResponse* response) {
-  return rooms_.gate.Admit(*context, "DatasetService/DeleteDataset",
+  return rooms_.gate.Admit(*context, "DatasetService/DeleteDataset", About(*request, *response),
                            [&](const Identity& caller) { return Delete(caller, *request, *response); });
 }
 

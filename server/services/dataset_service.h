@@ -2,6 +2,8 @@
 #ifndef DPAR_SERVER_SERVICES_DATASET_SERVICE_H_
 #define DPAR_SERVER_SERVICES_DATASET_SERVICE_H_
 
+#include <string>
+
 #include "dpar/v1/dataset.grpc.pb.h"
 #include "server/services/rooms.h"
 
@@ -27,8 +29,9 @@ class DatasetServiceImpl final : public v1::DatasetService::Service {
                              v1::DeleteDatasetResponse* response) override;
 
  private:
+  // `upload` becomes the name that the first message has.
   absl::Status Receive(const Identity& caller, grpc::ServerReader<v1::WriteUploadRequest>& reader,
-                       v1::WriteUploadResponse& response);
+                       v1::WriteUploadResponse& response, std::string& upload);
   absl::Status Delete(const Identity& caller, const v1::DeleteDatasetRequest& request,
                       v1::DeleteDatasetResponse& response);
 

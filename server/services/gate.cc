@@ -1,16 +1,24 @@
 #include "server/services/gate.h"
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <string>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
+#include "core/random/secure_random.h"
 #include "server/observe/log.h"
+#include "server/random_text.h"
 #include "server/services/status.h"
 
 namespace dpar {
 namespace {
+
+constexpr char kRequestIdKey[] = "x-request-id";
+constexpr size_t kMaxRequestId = 128;
 
 // Allocation can fail anywhere below a handler; a call must not take the server down with it.
 absl::Status RunGuarded(const Gate::Handler& handler, const Identity& caller) {
@@ -21,19 +29,100 @@ absl::Status RunGuarded(const Gate::Handler& handler, const Identity& caller) {
   }
 }
 
+std::string NewPrefix() {
+  SecureRandom random;
+  return RandomId(random);
+}
+
+// The caller's id of the request, if it sent exactly one that may stand in a log.
+std::optional<std::string> SentRequestId(const CallMetadata& metadata) {
+  const auto [first, last] = metadata.equal_range(kRequestIdKey);
+  if (first == last || std::next(first) != last) {
+    return std::nullopt;
+  }
+  const grpc::string_ref id = first->second;
+  const bool usable = !id.empty() && id.size() <= kMaxRequestId && std::all_of(id.begin(), id.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+  return usable ? std::optional<std::string>(std::string(id.data(), id.size())) : std::nullopt;
+}
+
+// Counts a call before anything is done for it.
+const CallObservers& Began(const CallObservers& observers, absl::string_view method) {
+  if (observers.metrics != nullptr) {
+    observers.metrics->CallBegan(method);
+  }
+  return observers;
+}
+
 }  // namespace
 
-grpc::Status Gate::Admit(const grpc::ServerContext& context, absl::string_view method, const Handler& handler) const {
-  const absl::Time start = absl::Now();
-  const absl::StatusOr<Identity> caller = authenticator_.Authenticate(context.client_metadata(), start);
-  const absl::Status status = caller.ok() ? RunGuarded(handler, *caller) : caller.status();
+Gate::Gate(const Authenticator& authenticator, CallObservers observers)
+    : authenticator_(authenticator), observers_(observers), id_prefix_(NewPrefix()) {}
+
+grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler) const {
+  return Admit(context, method, nullptr, handler);
+}
+
+grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const SubjectOf& subject,
+                         const Handler& handler) const {
+  CallScope call(*this, context, method);
+  const absl::Status status = call.caller().ok() ? RunGuarded(handler, *call.caller()) : call.caller().status();
+  if (subject != nullptr) {
+    call.About(subject(status.ok()));
+  }
+  return call.End(status);
+}
+
+CallScope::CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::string_view method)
+    : method_(method),
+      start_(absl::Now()),
+      observers_(Began(gate.observers_, method)),
+      peer_(context.peer()),
+      request_id_(
+          SentRequestId(context.client_metadata()).value_or(absl::StrCat(gate.id_prefix_, "-", ++gate.ids_made_))),
+      caller_(gate.authenticator_.Authenticate(context.client_metadata(), start_)) {
+  context.AddInitialMetadata(kRequestIdKey, request_id_);
+}
+
+CallScope::~CallScope() {
+  if (!ended_) {
+    End(absl::InternalError("the call was not answered"));
+  }
+}
+
+void CallScope::Audit(absl::string_view code, absl::string_view reason) {
+  const absl::Status written =
+      observers_.audit->Write({absl::Now(), request_id_, caller_.ok() ? caller_->token : "", method_, subject_.resource,
+                               subject_.note, code, reason, peer_});
+  if (!written.ok()) {
+    LogFault(method_, request_id_, written);
+    if (observers_.metrics != nullptr) {
+      observers_.metrics->AuditWriteFailed();
+    }
+  }
+}
+
+grpc::Status CallScope::End(const absl::Status& status) {
+  ended_ = true;
   const absl::Status shown = ForCaller(status);
   const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(shown);
   const std::string code = absl::StatusCodeToString(shown.code());
-  LogCall({method, code, info.has_value() ? absl::string_view(info->reason()) : absl::string_view(),
-           caller.ok() ? absl::string_view(caller->token) : absl::string_view(), absl::Now() - start});
+  const std::string reason = info.has_value() ? info->reason() : "";
+  const absl::Duration took = absl::Now() - start_;
+  LogCall({method_, code, reason, caller_.ok() ? absl::string_view(caller_->token) : absl::string_view(), request_id_,
+           took});
   if (shown != status) {
-    LogFault(method, status);
+    LogFault(method_, request_id_, status);
+  }
+  if (observers_.audit != nullptr && IsAudited(method_)) {
+    Audit(code, reason);
+  }
+  if (observers_.metrics != nullptr) {
+    if (absl::IsUnauthenticated(caller_.status())) {
+      observers_.metrics->AuthenticationFailed(reason);
+    }
+    observers_.metrics->CallEnded(method_, code, took);
   }
   return ToGrpcStatus(shown);
 }

@@ -11,10 +11,12 @@
 #include "core/validate.h"
 #include "server/auth/token.h"
 #include "server/ledger/ledger.h"
+#include "server/observe/metrics.h"
 #include "server/random_text.h"
 #include "server/services/budget_page.h"
 #include "server/services/page_size.h"
 #include "server/services/resource_name.h"
+#include "server/services/subject.h"
 #include "server/services/tenant_exists.h"
 #include "server/store/datasets.h"
 #include "server/store/message_text.h"
@@ -59,9 +61,14 @@ absl::Status ValidateWantedToken(const TenantName& parent, const v1::Token& toke
 
 }  // namespace
 
-grpc::Status OperatorServiceImpl::AdmitOperator(const grpc::ServerContext& context, absl::string_view method,
+grpc::Status OperatorServiceImpl::AdmitOperator(grpc::ServerContextBase& context, absl::string_view method,
                                                 const Gate::Handler& handler) const {
-  return rooms_.gate.Admit(context, method, [&](const Identity& caller) -> absl::Status {
+  return AdmitOperator(context, method, nullptr, handler);
+}
+
+grpc::Status OperatorServiceImpl::AdmitOperator(grpc::ServerContextBase& context, absl::string_view method,
+                                                const Gate::SubjectOf& subject, const Gate::Handler& handler) const {
+  return rooms_.gate.Admit(context, method, subject, [&](const Identity& caller) -> absl::Status {
     DPAR_RETURN_IF_ERROR(RequireOperator(caller));
     return handler(caller);
   });
@@ -69,7 +76,7 @@ grpc::Status OperatorServiceImpl::AdmitOperator(const grpc::ServerContext& conte
 
 grpc::Status OperatorServiceImpl::CreateTenant(grpc::ServerContext* context, const v1::CreateTenantRequest* request,
                                                v1::Tenant* response) {
-  return AdmitOperator(*context, "OperatorService/CreateTenant",
+  return AdmitOperator(*context, "OperatorService/CreateTenant", About(*request, *response),
                        [&](const Identity&) { return MakeTenant(*request, *response); });
 }
 
@@ -103,7 +110,7 @@ grpc::Status OperatorServiceImpl::ListTenants(grpc::ServerContext* context, cons
 
 grpc::Status OperatorServiceImpl::CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
                                               v1::CreateTokenResponse* response) {
-  return AdmitOperator(*context, "OperatorService/CreateToken",
+  return AdmitOperator(*context, "OperatorService/CreateToken", About(*request, *response),
                        [&](const Identity&) { return MakeToken(*request, *response); });
 }
 
@@ -145,7 +152,7 @@ grpc::Status OperatorServiceImpl::ListTokens(grpc::ServerContext* context, const
 
 grpc::Status OperatorServiceImpl::RevokeToken(grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
                                               v1::Token* response) {
-  return AdmitOperator(*context, "OperatorService/RevokeToken",
+  return AdmitOperator(*context, "OperatorService/RevokeToken", About(*request, *response),
                        [&](const Identity&) { return Revoke(*request, *response); });
 }
 
@@ -168,7 +175,7 @@ absl::Status OperatorServiceImpl::Revoke(const v1::RevokeTokenRequest& request, 
 
 grpc::Status OperatorServiceImpl::SetBudgetCap(grpc::ServerContext* context, const v1::SetBudgetCapRequest* request,
                                                v1::Budget* response) {
-  return AdmitOperator(*context, "OperatorService/SetBudgetCap",
+  return AdmitOperator(*context, "OperatorService/SetBudgetCap", About(*request, *response),
                        [&](const Identity& caller) { return SetCapOf(caller, *request, *response); });
 }
 
@@ -180,18 +187,20 @@ absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::Set
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "SetBudgetCap", request.request_id(), request);
-  return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
-    DPAR_RETURN_IF_ERROR(SetCap(transaction, id, request.cap_epsilon(), request.reason(), {caller.token, now}));
-    DPAR_ASSIGN_OR_RETURN(response, GetBudget(transaction, id));
-    response.set_name(name.name);
-    return absl::OkStatus();
+  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
+    return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+      DPAR_RETURN_IF_ERROR(SetCap(transaction, id, request.cap_epsilon(), request.reason(), {caller.token, now}));
+      DPAR_ASSIGN_OR_RETURN(response, GetBudget(transaction, id));
+      response.set_name(name.name);
+      return absl::OkStatus();
+    });
   });
 }
 
 grpc::Status OperatorServiceImpl::AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* request,
                                                v1::LedgerEntry* response) {
-  return AdmitOperator(*context, "OperatorService/AdjustLedger",
+  return AdmitOperator(*context, "OperatorService/AdjustLedger", About(*request, *response),
                        [&](const Identity& caller) { return DebitBudget(caller, *request, *response); });
 }
 
@@ -202,11 +211,13 @@ absl::Status OperatorServiceImpl::DebitBudget(const Identity& caller, const v1::
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "AdjustLedger", request.request_id(), request);
-  return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
-    DPAR_ASSIGN_OR_RETURN(response,
-                          Debit(transaction, id, request.debit_units(), request.reason(), {caller.token, now}));
-    return absl::OkStatus();
+  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
+    return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+      DPAR_ASSIGN_OR_RETURN(response,
+                            Debit(transaction, id, request.debit_units(), request.reason(), {caller.token, now}));
+      return absl::OkStatus();
+    });
   });
 }
 

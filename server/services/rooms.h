@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "server/limits.h"
+#include "server/observe/metrics.h"
 #include "server/services/gate.h"
 #include "server/services/stream_limiter.h"
 #include "server/store/data_directory.h"
@@ -27,6 +28,8 @@ struct Rooms {
   int job_threads;
   // Set before the server shuts down: streams end with UNAVAILABLE.
   const std::atomic<bool>& stopping;
+  // Counts what the ledger and the queue do; may be missing.
+  Metrics* metrics = nullptr;
 };
 
 }  // namespace dpar

@@ -11,11 +11,13 @@
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
+#include "server/observe/metrics.h"
 #include "server/queue/queue.h"
 #include "server/random_text.h"
 #include "server/services/download.h"
 #include "server/services/page_size.h"
 #include "server/services/resource_name.h"
+#include "server/services/subject.h"
 #include "server/services/tenant_exists.h"
 #include "server/services/watch.h"
 #include "server/store/message_text.h"
@@ -32,7 +34,7 @@ constexpr int64_t kMaxPriority = 100;
 
 grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request,
                                             v1::Job* response) {
-  return rooms_.gate.Admit(*context, "TrainingService/CreateJob",
+  return rooms_.gate.Admit(*context, "TrainingService/CreateJob", About(*request, *response),
                            [&](const Identity& caller) { return Submit(caller, *request, *response); });
 }
 
@@ -68,9 +70,11 @@ absl::Status TrainingServiceImpl::Submit(const Identity& caller, const v1::Creat
   const std::string name = absl::StrCat(parent.name, "/jobs/", RandomId(random));
   const EntryContext entry{caller.token, absl::Now()};
   // The same request may have been carried out while this one was planned.
-  return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(response, SubmitJob(transaction, planned, name, rooms_.limits.max_queued_jobs, entry));
-    return absl::OkStatus();
+  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kReserve, [&] {
+    return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(response, SubmitJob(transaction, planned, name, rooms_.limits.max_queued_jobs, entry));
+      return absl::OkStatus();
+    });
   });
 }
 
@@ -106,7 +110,7 @@ grpc::Status TrainingServiceImpl::ListJobs(grpc::ServerContext* context, const v
 
 grpc::Status TrainingServiceImpl::CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
                                             v1::Job* response) {
-  return rooms_.gate.Admit(*context, "TrainingService/CancelJob",
+  return rooms_.gate.Admit(*context, "TrainingService/CancelJob", About(*request, *response),
                            [&](const Identity& caller) { return Cancel(caller, *request, *response); });
 }
 
@@ -117,10 +121,17 @@ absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::Cance
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const EntryContext entry{caller.token, absl::Now()};
   const RequestKey key = MakeRequestKey(name.tenant, "CancelJob", request.request_id(), request);
-  return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(response, dpar::CancelJob(transaction, name.name, entry));
-    return absl::OkStatus();
-  });
+  DPAR_RETURN_IF_ERROR(TimeLedgerCommit(rooms_.metrics, LedgerCommit::kCancel, [&] {
+    return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(response, dpar::CancelJob(transaction, name.name, entry));
+      return absl::OkStatus();
+    });
+  }));
+  // A job that ended at another time was not ended by this call.
+  if (rooms_.metrics != nullptr && ToMicroseconds(response.end_time()) == absl::ToUnixMicros(entry.time)) {
+    rooms_.metrics->JobEnded(response.state());
+  }
+  return absl::OkStatus();
 }
 
 grpc::Status TrainingServiceImpl::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
@@ -140,7 +151,7 @@ grpc::Status TrainingServiceImpl::WatchJob(grpc::ServerContext* context, const v
 
 grpc::Status TrainingServiceImpl::DownloadModel(grpc::ServerContext* context, const v1::DownloadModelRequest* request,
                                                 grpc::ServerWriter<v1::DownloadModelResponse>* writer) {
-  return rooms_.gate.Admit(*context, "TrainingService/DownloadModel",
+  return rooms_.gate.Admit(*context, "TrainingService/DownloadModel", About(request->name()),
                            [&](const Identity& caller) { return SendModel(caller, *request, *writer); });
 }
 
@@ -166,15 +177,17 @@ absl::Status TrainingServiceImpl::SendModel(const Identity& caller, const v1::Do
 
 grpc::Status TrainingServiceImpl::GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,
                                                  v1::Certificate* response) {
-  return rooms_.gate.Admit(*context, "TrainingService/GetCertificate", [&](const Identity& caller) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
-    DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
-                            return GetOutput(transaction, name.name);
-                          }));
-    response->set_envelope(output.envelope);
-    return absl::OkStatus();
-  });
+  const Gate::SubjectOf about = About(*request, *response);
+  return rooms_.gate.Admit(
+      *context, "TrainingService/GetCertificate", about, [&](const Identity& caller) -> absl::Status {
+        DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
+        DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+        DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                                return GetOutput(transaction, name.name);
+                              }));
+        response->set_envelope(output.envelope);
+        return absl::OkStatus();
+      });
 }
 
 }  // namespace dpar

@@ -6,6 +6,8 @@
 //   keys/signing.key keys/signing.pub
 //   operator.token            the first operator token
 //   address                   host:port that the running server listens on
+//   http-address              the same of its metrics and health
+//   audit.log                 who did what
 //   uploads/{tenant}/{id}     bytes of an open upload
 //   datasets/{tenant}/{id}/graph.sealed
 //   jobs/{tenant}/{id}/{lease}/model.npz, model.pt
@@ -31,6 +33,8 @@ class DataDirectory {
   [[nodiscard]] std::string Database() const { return root_ + "/dpar.sqlite"; }
   [[nodiscard]] std::string Lock() const { return root_ + "/lock"; }
   [[nodiscard]] std::string Address() const { return root_ + "/address"; }
+  [[nodiscard]] std::string HttpAddress() const { return root_ + "/http-address"; }
+  [[nodiscard]] std::string AuditLog() const { return root_ + "/audit.log"; }
   [[nodiscard]] std::string OperatorToken() const { return root_ + "/operator.token"; }
   [[nodiscard]] std::string CaCertificate() const { return root_ + "/tls/ca.pem"; }
   [[nodiscard]] std::string CaKey() const { return root_ + "/tls/ca.key"; }

@@ -68,6 +68,25 @@ absl::StatusOr<StoredDataset> LoadDataset(Transaction& transaction, const std::s
   return ReadDataset(rows[0]);
 }
 
+absl::StatusOr<std::vector<BudgetOfDataset>> FullestFirst(Transaction& transaction, const std::string& tenant,
+                                                          int64_t limit) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query("SELECT d.name, b.id FROM datasets d JOIN budgets b ON b.id = d.budget_id "
+                        "WHERE ($1 = '' OR d.tenant = $1) "
+                        "ORDER BY (b.posted_units + b.reserved_units) * 1.0 / (b.cap_units + 1) DESC, d.name LIMIT $2",
+                        {tenant, limit}));
+  std::vector<BudgetOfDataset> budgets;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    BudgetOfDataset& budget = budgets.emplace_back();
+    budget.dataset = reader.Text();
+    budget.budget_id = reader.Text();
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return budgets;
+}
+
 }  // namespace
 
 absl::Status InsertTenant(Transaction& transaction, const std::string& tenant_id, const std::string& content_key,
@@ -200,20 +219,15 @@ absl::StatusOr<BudgetNamePage> ListBudgetNames(Transaction& transaction, const s
 }
 
 absl::StatusOr<std::optional<BudgetOfDataset>> FullestBudget(Transaction& transaction, const std::string& tenant) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query("SELECT d.name, b.id FROM datasets d JOIN budgets b ON b.id = d.budget_id "
-                        "WHERE ($1 = '' OR d.tenant = $1) "
-                        "ORDER BY (b.posted_units + b.reserved_units) * 1.0 / (b.cap_units + 1) DESC, d.name LIMIT 1",
-                        {tenant}));
-  if (rows.empty()) {
-    return std::nullopt;
-  }
-  RowReader reader(rows[0]);
-  BudgetOfDataset fullest;
-  fullest.dataset = reader.Text();
-  fullest.budget_id = reader.Text();
-  DPAR_RETURN_IF_ERROR(reader.status());
+  DPAR_ASSIGN_OR_RETURN(std::vector<BudgetOfDataset> fullest, FullestFirst(transaction, tenant, 1));
+  return fullest.empty() ? std::nullopt : std::optional<BudgetOfDataset>(std::move(fullest[0]));
+}
+
+absl::StatusOr<FullestBudgets> ListFullestBudgets(Transaction& transaction, int64_t limit) {
+  FullestBudgets fullest;
+  DPAR_ASSIGN_OR_RETURN(fullest.budgets, FullestFirst(transaction, "", limit));
+  DPAR_ASSIGN_OR_RETURN(fullest.total,
+                        Count(transaction, "SELECT COUNT(*) FROM datasets WHERE budget_id IS NOT NULL", {}));
   return fullest;
 }
 
@@ -324,6 +338,10 @@ absl::StatusOr<std::vector<std::string>> OpenUploadsBefore(Transaction& transact
     DPAR_RETURN_IF_ERROR(reader.status());
   }
   return names;
+}
+
+absl::StatusOr<int64_t> CountOpenUploads(Transaction& transaction) {
+  return Count(transaction, "SELECT COUNT(*) FROM uploads WHERE state = $1", {int64_t{v1::Upload::OPEN}});
 }
 
 absl::Status SetUploadState(Transaction& transaction, const std::string& name, v1::Upload::State state) {

@@ -56,6 +56,12 @@ absl::StatusOr<BudgetNamePage> ListBudgetNames(Transaction& transaction, const s
                                                const std::string& page_token);
 // Of the same, the one with the largest share of its cap posted or reserved.
 absl::StatusOr<std::optional<BudgetOfDataset>> FullestBudget(Transaction& transaction, const std::string& tenant);
+// At most `limit` of those of every tenant, fullest first, and how many there are in all.
+struct FullestBudgets {
+  std::vector<BudgetOfDataset> budgets;
+  int64_t total = 0;
+};
+absl::StatusOr<FullestBudgets> ListFullestBudgets(Transaction& transaction, int64_t limit);
 struct DatasetPage {
   std::vector<v1::Dataset> datasets;
   std::string next_page_token;
@@ -86,6 +92,8 @@ absl::StatusOr<StoredUpload> GetUpload(Transaction& transaction, const std::stri
 // Names of a tenant's open uploads that were opened before a time.
 absl::StatusOr<std::vector<std::string>> OpenUploadsBefore(Transaction& transaction, const std::string& tenant,
                                                            absl::Time time);
+// Open uploads of all tenants.
+absl::StatusOr<int64_t> CountOpenUploads(Transaction& transaction);
 absl::Status SetUploadState(Transaction& transaction, const std::string& name, v1::Upload::State state);
 
 // Idempotency: the serialised answer to an earlier request of the same scope (tenant and method) and id. A different

@@ -70,10 +70,23 @@ TEST_F(LeaseTest, AWorkerThatLostItsLeaseCannotPost) {
   ASSERT_TRUE(worker_.Start().ok());
   AwaitState(v1::Job::SUCCEEDED);
   EXPECT_EQ(Release(store_.database(), key_, stalled, output).code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(GiveUp(store_.database(), stalled, absl::InternalError("x"), StopCause::kNone, 2).code(),
+  EXPECT_EQ(GiveUp(store_.database(), stalled, absl::InternalError("x"), StopCause::kNone, 2).status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
   VerifiedStatement();
+}
+
+TEST_F(LeaseTest, GivingUpSaysInWhichStateItLeavesTheJob) {
+  const auto give_up = [&](const StoredJob& stored, const absl::Status& cause, StopCause stopped) {
+    return GiveUp(store_.database(), stored, cause, stopped, /*max_attempts=*/2).value();
+  };
+  ASSERT_TRUE(Submit(5).ok());
+  EXPECT_EQ(give_up(LeaseAndDie(), absl::CancelledError(""), StopCause::kShutdown), v1::Job::QUEUED);
+  EXPECT_EQ(give_up(LeaseAndDie(), absl::UnavailableError(""), StopCause::kNone), v1::Job::QUEUED);
+  ASSERT_TRUE(Write([](Transaction& t) {
+                return t.Execute("UPDATE jobs SET not_before = 0 WHERE name = $1", {std::string(kJob)}).status();
+              }).ok());
+  EXPECT_EQ(give_up(LeaseAndDie(), absl::UnavailableError(""), StopCause::kNone), v1::Job::FAILED);
 }
 
 TEST_F(LeaseTest, AReleaseThatIsRepeatedIsFoundAndNotPostedAgain) {

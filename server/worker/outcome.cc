@@ -38,30 +38,55 @@ absl::Duration PauseAfter(int attempts) {
 
 EntryContext WorkerNow() { return {"worker", absl::Now()}; }
 
-// Gives the reservation back and ends the job. Only for causes that the money rules allow.
-absl::Status VoidAndEnd(Transaction& transaction, const StoredJob& stored, v1::Job::State state,
-                        absl::string_view failure, const std::string& reason) {
+// Gives the reservation back and ends the job; the state it is in then. Only for causes that the money rules allow.
+absl::StatusOr<v1::Job::State> VoidAndEnd(Transaction& transaction, const StoredJob& stored, v1::Job::State state,
+                                          absl::string_view failure, const std::string& reason) {
   const EntryContext context = WorkerNow();
   if (!stored.budget_id.empty()) {
     DPAR_RETURN_IF_ERROR(
         Void(transaction, stored.budget_id, stored.job.name(), stored.job.attempts(), reason, context));
   }
   DPAR_SEAM("voided");
-  return End(transaction, stored.job.name(), state, std::string(failure), context.time);
+  DPAR_RETURN_IF_ERROR(End(transaction, stored.job.name(), state, std::string(failure), context.time));
+  return state;
 }
 
-absl::Status Cancel(Transaction& transaction, const StoredJob& stored) {
+absl::StatusOr<v1::Job::State> Cancel(Transaction& transaction, const StoredJob& stored) {
   return VoidAndEnd(transaction, stored, v1::Job::CANCELLED, "", "cancelled while it ran");
 }
 
 // After an infrastructure failure: another attempt, or the end of it.
-absl::Status TryAgain(Transaction& transaction, const StoredJob& stored, int max_attempts) {
+absl::StatusOr<v1::Job::State> TryAgain(Transaction& transaction, const StoredJob& stored, int max_attempts) {
   if (stored.job.attempts() >= max_attempts) {
     return VoidAndEnd(transaction, stored, v1::Job::FAILED, kAttemptsUsedUp,
                       "infrastructure failure, attempts used up");
   }
-  return Requeue(transaction, stored.job.name(), /*count_attempt=*/true,
-                 absl::Now() + PauseAfter(stored.job.attempts()));
+  DPAR_RETURN_IF_ERROR(
+      Requeue(transaction, stored.job.name(), /*count_attempt=*/true, absl::Now() + PauseAfter(stored.job.attempts())));
+  return v1::Job::QUEUED;
+}
+
+// What GiveUp does with a job whose lease is held.
+absl::StatusOr<v1::Job::State> Settle(Transaction& transaction, const StoredJob& now, const absl::Status& cause,
+                                      StopCause stopped, int max_attempts, const EntryContext& context) {
+  const std::string& name = now.job.name();
+  // A stopped attempt, and one that the machine failed, released nothing.
+  const bool nothing_left = absl::IsCancelled(cause) || absl::IsUnavailable(cause);
+  if (nothing_left && now.cancel_requested) {
+    return Cancel(transaction, now);
+  }
+  if (absl::IsCancelled(cause) && stopped == StopCause::kShutdown) {
+    DPAR_RETURN_IF_ERROR(Requeue(transaction, name, /*count_attempt=*/false, context.time));
+    return v1::Job::QUEUED;
+  }
+  if (nothing_left) {
+    return TryAgain(transaction, now, max_attempts);
+  }
+  if (!now.budget_id.empty()) {
+    DPAR_RETURN_IF_ERROR(Post(transaction, now.budget_id, name, now.job.attempts(), context).status());
+  }
+  DPAR_RETURN_IF_ERROR(End(transaction, name, v1::Job::FAILED, std::string(kFailedAfterOpening), context.time));
+  return v1::Job::FAILED;
 }
 
 // Whether this lease's output is what the job succeeded with: an earlier call committed though it reported an error.
@@ -142,48 +167,38 @@ absl::Status Release(Database& database, const SigningKey& key, const StoredJob&
   return absl::OkStatus();
 }
 
-absl::Status GiveUp(Database& database, const StoredJob& stored, const absl::Status& cause, StopCause stopped,
-                    int max_attempts) {
+absl::StatusOr<v1::Job::State> GiveUp(Database& database, const StoredJob& stored, const absl::Status& cause,
+                                      StopCause stopped, int max_attempts) {
   const std::string& name = stored.job.name();
+  v1::Job::State state = v1::Job::RUNNING;
   DPAR_SEAM("giving-up");
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     const EntryContext context = WorkerNow();
     DPAR_ASSIGN_OR_RETURN(const StoredJob now, HoldLease(transaction, name, stored.lease, context.time));
     DPAR_RETURN_IF_ERROR(transaction.Notify(name));
-    // A stopped attempt, and one that the machine failed, released nothing.
-    const bool nothing_left = absl::IsCancelled(cause) || absl::IsUnavailable(cause);
-    if (nothing_left && now.cancel_requested) {
-      return Cancel(transaction, now);
-    }
-    if (absl::IsCancelled(cause) && stopped == StopCause::kShutdown) {
-      return Requeue(transaction, name, /*count_attempt=*/false, context.time);
-    }
-    if (nothing_left) {
-      return TryAgain(transaction, now, max_attempts);
-    }
-    if (!now.budget_id.empty()) {
-      DPAR_RETURN_IF_ERROR(Post(transaction, now.budget_id, name, now.job.attempts(), context).status());
-    }
-    return End(transaction, name, v1::Job::FAILED, std::string(kFailedAfterOpening), context.time);
+    DPAR_ASSIGN_OR_RETURN(state, Settle(transaction, now, cause, stopped, max_attempts, context));
+    return absl::OkStatus();
   }));
   DPAR_SEAM("given-up");
-  return absl::OkStatus();
+  return state;
 }
 
-absl::StatusOr<bool> TakeBackOrphan(Database& database, const StoredJob& orphan, int max_attempts) {
-  bool taken = false;
+absl::StatusOr<std::optional<v1::Job::State>> TakeBackOrphan(Database& database, const StoredJob& orphan,
+                                                             int max_attempts) {
+  std::optional<v1::Job::State> state;
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
+    state.reset();
     DPAR_ASSIGN_OR_RETURN(const StoredJob now, LockJob(transaction, orphan.job.name()));
     // It may have ended, or be another attempt's; or its worker came back and renewed the lease in the last moment,
     // which then is taken from it all the same.
-    taken = now.job.state() == v1::Job::RUNNING && now.lease == orphan.lease;
-    if (!taken) {
+    if (now.job.state() != v1::Job::RUNNING || now.lease != orphan.lease) {
       return absl::OkStatus();
     }
-    DPAR_RETURN_IF_ERROR(now.cancel_requested ? Cancel(transaction, now) : TryAgain(transaction, now, max_attempts));
+    DPAR_ASSIGN_OR_RETURN(state,
+                          now.cancel_requested ? Cancel(transaction, now) : TryAgain(transaction, now, max_attempts));
     return transaction.Notify(orphan.job.name());
   }));
-  return taken;
+  return state;
 }
 
 }  // namespace dpar

@@ -7,6 +7,8 @@
 #ifndef DPAR_SERVER_WORKER_OUTCOME_H_
 #define DPAR_SERVER_WORKER_OUTCOME_H_
 
+#include <optional>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/certificate/signing_key.h"
@@ -21,14 +23,15 @@ namespace dpar {
 // again: a release that took place is found.
 absl::Status Release(Database& database, const SigningKey& key, const StoredJob& stored, const JobOutput& output);
 
-// Ends or puts back a job whose attempt gave no output, because of `cause` or because it was stopped.
-// FAILED_PRECONDITION when the lease is lost.
-absl::Status GiveUp(Database& database, const StoredJob& stored, const absl::Status& cause, StopCause stopped,
-                    int max_attempts);
+// Ends or puts back a job whose attempt gave no output, because of `cause` or because it was stopped; the state it is
+// in then. FAILED_PRECONDITION when the lease is lost.
+absl::StatusOr<v1::Job::State> GiveUp(Database& database, const StoredJob& stored, const absl::Status& cause,
+                                      StopCause stopped, int max_attempts);
 
 // Takes a job from a worker that is gone: puts it back, or ends it when a cancel was requested or its attempts are used
-// up. `orphan` is as it was found; false when it has moved on since.
-absl::StatusOr<bool> TakeBackOrphan(Database& database, const StoredJob& orphan, int max_attempts);
+// up; the state it is in then. `orphan` is as it was found; nothing when it has moved on since.
+absl::StatusOr<std::optional<v1::Job::State>> TakeBackOrphan(Database& database, const StoredJob& orphan,
+                                                             int max_attempts);
 
 }  // namespace dpar
 

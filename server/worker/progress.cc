@@ -1,5 +1,6 @@
 #include "server/worker/progress.h"
 
+#include "absl/time/clock.h"
 #include "server/store/message_text.h"
 
 namespace dpar {
@@ -28,9 +29,18 @@ std::optional<Progress> ProgressBoard::Get(const std::string& job) {
   return entry == entries_.end() ? std::nullopt : entry->second.progress;
 }
 
+void ProgressBoard::TellOfStage(const std::optional<Progress>& before, const std::optional<Progress>& after) const {
+  const bool ended = before.has_value() && (!after.has_value() || after->stage != before->stage);
+  if (observer_ != nullptr && ended) {
+    observer_(before->stage, (after.has_value() ? after->stage_start : absl::Now()) - before->stage_start);
+  }
+}
+
 void ProgressBoard::Update(const std::string& job, const Progress& progress) {
   const absl::MutexLock lock(&mutex_);
-  entries_[job] = {++sequence_, progress};
+  Entry& entry = entries_[job];
+  TellOfStage(entry.progress, progress);
+  entry = {++sequence_, progress};
   changed_.SignalAll();
 }
 
@@ -45,7 +55,10 @@ void ProgressBoard::Touch(const std::string& job) {
 
 void ProgressBoard::Remove(const std::string& job) {
   const absl::MutexLock lock(&mutex_);
-  entries_.erase(job);
+  if (const auto entry = entries_.find(job); entry != entries_.end()) {
+    TellOfStage(entry->second.progress, std::nullopt);
+    entries_.erase(entry);
+  }
   ++sequence_;
   changed_.SignalAll();
 }

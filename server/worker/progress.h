@@ -4,9 +4,11 @@
 #define DPAR_SERVER_WORKER_PROGRESS_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -31,6 +33,11 @@ Progress FromProto(const v1::JobProgress& stored);
 // Thread-safe.
 class ProgressBoard {
  public:
+  // Told of every stage that a job of this process leaves, at its end too, and how long it was in it.
+  using StageObserver = std::function<void(const std::string& stage, absl::Duration took)>;
+
+  explicit ProgressBoard(StageObserver observer = nullptr) : observer_(std::move(observer)) {}
+
   // Replaces a job's progress and wakes its watchers.
   void Update(const std::string& job, const Progress& progress) ABSL_LOCKS_EXCLUDED(mutex_);
   // Wakes a job's watchers: its stored state changed.
@@ -55,6 +62,10 @@ class ProgressBoard {
     int64_t sequence = 0;
     std::optional<Progress> progress;
   };
+  // Nothing is told of a stage that goes on.
+  void TellOfStage(const std::optional<Progress>& before, const std::optional<Progress>& after) const;
+
+  const StageObserver observer_;
   absl::Mutex mutex_;
   absl::CondVar changed_;
   int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -5,6 +5,8 @@
 
 #include <future>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
@@ -132,6 +134,23 @@ TEST_F(TrainingProgressTest, WhatTrainingCostStandsWhileTheModelIsEvaluated) {
   EXPECT_EQ(Shown().stage, "evaluating");
   EXPECT_EQ(Shown().total, 0);
   EXPECT_DOUBLE_EQ(Shown().epsilon_so_far, 0.003);
+}
+
+TEST(ProgressBoardTest, AStageIsToldOfOnceWhenTheNextBeginsAndTheLastWhenTheJobGoes) {
+  std::vector<std::pair<std::string, absl::Duration>> told;
+  ProgressBoard board([&](const std::string& stage, absl::Duration took) { told.emplace_back(stage, took); });
+  const absl::Time start = absl::Now() - absl::Hours(2);
+  board.Update("job", {"loading", 0, 0, start, 0});
+  board.Update("other", {"loading", 0, 0, start, 0});
+  board.Update("job", {"training", 0, 9, start + absl::Seconds(3), 0});
+  board.Update("job", {"training", 5, 9, start + absl::Seconds(3), 0.5});
+  EXPECT_THAT(told, ElementsAre(std::pair<std::string, absl::Duration>("loading", absl::Seconds(3))));
+  board.Remove("job");
+  board.Remove("job");
+  board.Remove("unknown");
+  ASSERT_EQ(told.size(), 2U);
+  EXPECT_EQ(told[1].first, "training");
+  EXPECT_GE(told[1].second, absl::Hours(2) - absl::Seconds(3));
 }
 
 }  // namespace

@@ -182,8 +182,10 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
   absl::Status cause = output.status();
   if (output.ok()) {
     // Also when the lease is said to be lost: it is, too, once the release was committed.
-    cause = Release(database_, key_, attempt.stored(), *output);
+    cause = TimeLedgerCommit(options_.metrics, LedgerCommit::kRelease,
+                             [&] { return Release(database_, key_, attempt.stored(), *output); });
     if (cause.ok()) {
+      CountEnd(v1::Job::SUCCEEDED);
       return true;
     }
     if (!absl::IsCancelled(cause)) {
@@ -192,8 +194,19 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
   }
   // Nothing was released and nothing will be: before anybody reads that the job ended, its files are gone.
   RemoveFiles(attempt.stored());
-  DPAR_RETURN_IF_ERROR(GiveUp(database_, attempt.stored(), cause, attempt.cause(), options_.max_attempts));
+  v1::Job::State state = v1::Job::RUNNING;
+  DPAR_RETURN_IF_ERROR(TimeLedgerCommit(options_.metrics, LedgerCommit::kGiveUp, [&]() -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(state, GiveUp(database_, attempt.stored(), cause, attempt.cause(), options_.max_attempts));
+    return absl::OkStatus();
+  }));
+  CountEnd(state);
   return false;
+}
+
+void Worker::CountEnd(v1::Job::State state) const {
+  if (options_.metrics != nullptr) {
+    options_.metrics->JobEnded(state);
+  }
 }
 
 void Worker::Forget(const Attempt& attempt) {
@@ -275,11 +288,16 @@ void Worker::TakeBack(bool everyone) {
   }
   for (const StoredJob& stored : *orphans) {
     const std::string& name = stored.job.name();
-    const absl::StatusOr<bool> taken = TakeBackOrphan(database_, stored, options_.max_attempts);
-    if (!taken.ok()) {
-      spdlog::error("worker: {} cannot be taken back: {}", name, std::string(taken.status().message()));
-    } else if (*taken) {
+    std::optional<v1::Job::State> taken;
+    const absl::Status status = TimeLedgerCommit(options_.metrics, LedgerCommit::kTakeBack, [&]() -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(taken, TakeBackOrphan(database_, stored, options_.max_attempts));
+      return absl::OkStatus();
+    });
+    if (!status.ok()) {
+      spdlog::error("worker: {} cannot be taken back: {}", name, std::string(status.message()));
+    } else if (taken.has_value()) {
       DPAR_SEAM("taken-back");
+      CountEnd(*taken);
       spdlog::warn("worker: {} was interrupted in attempt {}", name, stored.job.attempts());
       // It was RUNNING until now, so none of its files is an output.
       RemoveFiles(stored);

@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/certificate/signing_key.h"
+#include "server/observe/metrics.h"
 #include "server/queue/queue.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
@@ -31,6 +32,7 @@ struct WorkerOptions {
   int64_t max_running_jobs = 1;  // of a tenant, on all servers together
   int64_t total_bytes = 0;       // for all jobs of this server together
   absl::Duration lease = absl::Seconds(30);
+  Metrics* metrics = nullptr;  // may be missing
 };
 
 // One thread for every slot, and one that keeps their leases. Everything passed in outlives it.
@@ -66,6 +68,7 @@ class Worker {
   // Has the store end the job as the attempt ended. True when its output was released.
   absl::StatusOr<bool> EndJob(const Attempt& attempt, const absl::StatusOr<JobOutput>& output);
   void RemoveFiles(const StoredJob& stored) const;
+  void CountEnd(v1::Job::State state) const;
   void Forget(const Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The keeper's life: renew leases, store progress, see cancels, take back jobs whose workers are gone.

@@ -141,6 +141,8 @@ TEST(DaemonFlagsTest, ABadValueStopsItWithTheReasonAndExitCodeTwo) {
       {"--listen", "nonsense"},
       {"--listen", "127.0.0.1:70000"},
       {"--log-level", "loud"},
+      {"--log-format", "xml"},
+      {"--http-listen", "nonsense"},
       {"--default-cap-epsilon", "-1"},
       {"--default-cap-epsilon", "x"},
       {"--device", "abacus"},
@@ -177,8 +179,9 @@ TEST(DaemonFlagsTest, FlagsGoBeforeTheEnvironmentAndThatBeforeTheFile) {
 TEST(DaemonFlagsTest, HelpNamesEveryFlagOfTheContract) {
   const CommandResult help = Dpard({"--help"});
   EXPECT_EQ(help.exit_code, 0);
-  for (const char* flag : {"--data-dir", "--listen", "--config", "--log-level", "--device", "--default-cap-epsilon",
-                           "--max-upload-bytes", "--max-nodes", "DPARD_"}) {
+  for (const char* flag :
+       {"--data-dir", "--listen", "--config", "--log-level", "--log-format", "--http-listen", "--audit-log", "--device",
+        "--default-cap-epsilon", "--max-upload-bytes", "--max-nodes", "DPARD_"}) {
     EXPECT_THAT(help.out, ::testing::HasSubstr(flag));
   }
 }
@@ -218,8 +221,8 @@ TEST(DaemonStopTest, ManySignalsStopItAsCleanlyAsOne) {
 TEST(DaemonStopTest, ASignalDuringTheStartStopsItCleanly) {
   const TemporaryDirectory directory;
   const std::string data = directory.File("data");
-  Process dpard({BinaryPath("dpard"), "--data-dir", data, "--listen", "127.0.0.1:0"}, {}, directory.File("log"),
-                directory.File("log"));
+  Process dpard({BinaryPath("dpard"), "--data-dir", data, "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"},
+                {}, directory.File("log"), directory.File("log"));
   // The lock is the first file it makes, long before it listens.
   const absl::Time deadline = absl::Now() + absl::Seconds(20);
   while (!std::filesystem::exists(data + "/lock") && absl::Now() < deadline) dpard.Wait(absl::Milliseconds(1));

@@ -100,6 +100,8 @@ class TestServer {
   std::optional<int> Terminate(absl::Duration timeout = absl::Seconds(20));
 
   [[nodiscard]] const std::string& address() const { return address_; }
+  // Where it serves metrics and health; empty when it does not.
+  [[nodiscard]] std::string http_address() const;
   [[nodiscard]] std::string data_directory() const {
     return shared_directory_.empty() ? directory_.File("data") : shared_directory_;
   }

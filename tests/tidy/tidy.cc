@@ -48,7 +48,7 @@ const std::map<std::string, std::vector<std::string>>& Rooms() {
         "server/ledger"}},
       {"server/worker",
        {"core", "core/certificate", "core/graph", "core/infer", "core/plan", "core/privacy", "core/random",
-        "core/train", "server", "server/store", "server/ledger", "server/queue"}},
+        "core/train", "server", "server/store", "server/ledger", "server/queue", "server/observe"}},
       {"server/auth", {"core", "core/certificate", "core/random", "server", "server/store"}},
       {"server/observe", {"core", "server", "server/store", "server/ledger", "server/queue"}},
       {"server/services",

@@ -1,0 +1,79 @@
+#include "server/observe/monitor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/time/clock.h"
+#include "server/observe/exposition.h"
+
+namespace dpar {
+namespace {
+
+constexpr int kUnavailable = 503;
+constexpr absl::Duration kProbePeriod = absl::Seconds(2);
+constexpr absl::Duration kBudgetPeriod = absl::Seconds(5);
+// Rest after work on budgets, in multiples of what it took: they have a tenth of one core and of one connection.
+constexpr int64_t kRestForOne = 9;
+
+void Append(std::vector<prometheus::MetricFamily> more, std::vector<prometheus::MetricFamily>& families) {
+  std::move(more.begin(), more.end(), std::back_inserter(families));
+}
+
+}  // namespace
+
+Monitor::Monitor(Database& database, const Metrics& metrics) : metrics_(metrics), probe_(database), budgets_(database) {
+  http_.Handle("/metrics", [this](const HttpRequest& request) { return ShowMetrics(request); });
+  http_.Handle("/livez", [](const HttpRequest&) { return HttpAnswer{.body = "ok\n"}; });
+  http_.Handle("/readyz", [this](const HttpRequest&) { return ShowReadiness(); });
+}
+
+absl::StatusOr<int> Monitor::Start(const std::string& host, int port) {
+  absl::StatusOr<int> bound = http_.Start(host, port);
+  if (bound.ok()) {
+    probing_ = std::make_unique<Periodic>([this] {
+      probe_.Refresh();
+      return kProbePeriod;
+    });
+    budgeting_ = std::make_unique<Periodic>([this] { return StepBudgets(); });
+  }
+  return bound;
+}
+
+HttpAnswer Monitor::ShowMetrics(const HttpRequest& request) const {
+  std::vector<prometheus::MetricFamily> families = metrics_.Collect();
+  Append(probe_.Collect(absl::Now()), families);
+  Append(budgets_.Collect(), families);
+  const Exposition exposition = ChooseExposition(request.accept);
+  return {.content_type = std::string(ContentType(exposition)), .body = Expose(std::move(families), exposition)};
+}
+
+HttpAnswer Monitor::ShowReadiness() const {
+  switch (phase_.load()) {
+    case Phase::kStarting:
+      return {.status = kUnavailable, .body = "starting\n"};
+    case Phase::kDraining:
+      return {.status = kUnavailable, .body = "draining\n"};
+    case Phase::kServing:
+      break;
+  }
+  return probe_.Answers(absl::Now()) ? HttpAnswer{.body = "ok\n"}
+                                     : HttpAnswer{.status = kUnavailable, .body = "store\n"};
+}
+
+absl::Duration Monitor::StepBudgets() {
+  const absl::Time start = absl::Now();
+  if (start >= next_accounts_) {
+    // The probe tells of a store that is down; here it is enough to show nothing.
+    budgets_.RefreshAccounts().IgnoreError();
+    const absl::Time end = absl::Now();
+    next_accounts_ = end + std::max(kBudgetPeriod, kRestForOne * (end - start));
+  } else if (start >= next_epsilon_) {
+    const absl::StatusOr<bool> computed = budgets_.RefreshOneEpsilon();
+    const absl::Time end = absl::Now();
+    const bool idle = computed.ok() && !*computed;
+    next_epsilon_ = idle ? next_accounts_ : end + kRestForOne * (end - start);
+  }
+  return std::max(absl::ZeroDuration(), std::min(next_accounts_, next_epsilon_) - absl::Now());
+}
+
+}  // namespace dpar

@@ -1,0 +1,28 @@
+// Work that is done again and again beside everything else.
+#ifndef DPAR_SERVER_OBSERVE_PERIODIC_H_
+#define DPAR_SERVER_OBSERVE_PERIODIC_H_
+
+#include <functional>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+
+namespace dpar {
+
+// Calls `step` on a thread of its own until it is destroyed; `step` returns how long to rest after it.
+class Periodic {
+ public:
+  explicit Periodic(std::function<absl::Duration()> step);
+  ~Periodic();
+  Periodic(const Periodic&) = delete;
+  Periodic& operator=(const Periodic&) = delete;
+
+ private:
+  absl::Notification stop_;
+  std::thread thread_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_OBSERVE_PERIODIC_H_

@@ -1,0 +1,48 @@
+// Whether the store answers, and what waits in it.
+#ifndef DPAR_SERVER_OBSERVE_STORE_PROBE_H_
+#define DPAR_SERVER_OBSERVE_STORE_PROBE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "prometheus/metric_family.h"
+#include "server/queue/queue.h"
+#include "server/store/database.h"
+
+namespace dpar {
+
+// Thread-safe. The database outlives it. Only Refresh asks the store, so that scrapes and probes put no load on it and
+// do not hang with it.
+class StoreProbe {
+ public:
+  explicit StoreProbe(Database& database) : database_(database) {}
+
+  // One short read transaction.
+  void Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether the last one succeeded, not long before `now`: a store that hangs does not answer either.
+  [[nodiscard]] bool Answers(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // dpar_store_up and, while it is up, what waits.
+  [[nodiscard]] std::vector<prometheus::MetricFamily> Collect(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Answer {
+    absl::Time time;
+    QueueState queue;
+    int64_t open_uploads = 0;
+  };
+
+  // Nothing when there is no answer that counts.
+  [[nodiscard]] std::optional<Answer> Current(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Database& database_;
+  mutable absl::Mutex mutex_;
+  std::optional<Answer> answer_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_OBSERVE_STORE_PROBE_H_
