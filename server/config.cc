@@ -181,6 +181,8 @@ std::vector<Setting> Settings(Config& config) {
                   [](const std::string& text) { return ParseListenAddress(text).status(); }),
       TextSetting("log-level", "LEVEL", std::string(kLogLevels), config.log_level,
                   [](const std::string& text) { return ValidateLogLevel(text); }),
+      TextSetting("log-format", "FORMAT", std::string(kLogFormats), config.log_format,
+                  [](const std::string& text) { return ValidateLogFormat(text); }),
       TextSetting("device", "DEVICE", "where jobs run: auto, cpu, cuda or cuda:i", config.device, ValidateDevice),
       TlsNameSetting(config.tls_names),
   };

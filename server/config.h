@@ -24,6 +24,7 @@ struct Config {
   std::string address_file;               // empty is `address` in the data directory
   std::string listen = "127.0.0.1:7443";  // port 0 picks one
   std::string log_level = "info";
+  std::string log_format = "text";
   std::string device = "auto";
   std::vector<std::string> tls_names;
   int64_t worker_slots = 0;  // 0 is half of the cores

@@ -362,7 +362,7 @@ int Main(const std::vector<std::string>& arguments) {
   }
   std::signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = BlockStopSignals();
-  absl::Status status = SetUpLogging(invocation->config.log_level);
+  absl::Status status = SetUpLogging(invocation->config.log_level, invocation->config.log_format);
   if (status.ok()) {
     status = Run(invocation->config, signals);
   }

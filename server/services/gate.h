@@ -1,11 +1,16 @@
-// What every call goes through: authentication, the handler, the error on the wire, one line in the log.
+// What every call goes through: authentication, a request id, the handler, the error on the wire, one line in the log.
 #ifndef DPAR_SERVER_SERVICES_GATE_H_
 #define DPAR_SERVER_SERVICES_GATE_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
+#include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "grpcpp/server_context.h"
 #include "grpcpp/support/status.h"
 #include "server/auth/authenticator.h"
@@ -21,13 +26,42 @@ class Gate {
  public:
   using Handler = std::function<absl::Status(const Identity& caller)>;
 
-  explicit Gate(const Authenticator& authenticator) : authenticator_(authenticator) {}
+  explicit Gate(const Authenticator& authenticator);
 
-  // Runs `handler` for the caller behind `context`. `method` is "Service/Method", for the log.
-  grpc::Status Admit(const grpc::ServerContext& context, absl::string_view method, const Handler& handler) const;
+  // Runs `handler` for the caller behind `context`. `method` is "Service/Method", a constant.
+  grpc::Status Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler) const;
 
  private:
+  friend class CallScope;
+
   const Authenticator& authenticator_;
+  // Request ids that the server makes: what tells this process from others, and a number.
+  const std::string id_prefix_;
+  mutable std::atomic<int64_t> ids_made_ = 0;
+};
+
+// One call, from its arrival to its answer. Admit is made of it; handlers that do not answer before they return hold
+// one themselves.
+class CallScope {
+ public:
+  // Authenticates, and promises the request's id in the call's initial metadata. The gate and the context outlive this.
+  CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::string_view method);
+  // A call that was not ended is one that a fault cut off.
+  ~CallScope();
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+
+  // UNAUTHENTICATED for a call without a valid token: then nothing is done for it, and it ends with this status.
+  [[nodiscard]] const absl::StatusOr<Identity>& caller() const { return caller_; }
+  // Logs the call and returns what goes on the wire. Called once.
+  grpc::Status End(const absl::Status& status);
+
+ private:
+  const std::string method_;
+  const absl::Time start_;
+  const std::string request_id_;
+  const absl::StatusOr<Identity> caller_;
+  bool ended_ = false;
 };
 
 }  // namespace dpar

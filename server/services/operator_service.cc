@@ -59,7 +59,7 @@ absl::Status ValidateWantedToken(const TenantName& parent, const v1::Token& toke
 
 }  // namespace
 
-grpc::Status OperatorServiceImpl::AdmitOperator(const grpc::ServerContext& context, absl::string_view method,
+grpc::Status OperatorServiceImpl::AdmitOperator(grpc::ServerContextBase& context, absl::string_view method,
                                                 const Gate::Handler& handler) const {
   return rooms_.gate.Admit(context, method, [&](const Identity& caller) -> absl::Status {
     DPAR_RETURN_IF_ERROR(RequireOperator(caller));

@@ -30,7 +30,7 @@ class OperatorServiceImpl final : public v1::OperatorService::Service {
 
  private:
   // The gate, and the operator role behind it.
-  grpc::Status AdmitOperator(const grpc::ServerContext& context, absl::string_view method,
+  grpc::Status AdmitOperator(grpc::ServerContextBase& context, absl::string_view method,
                              const Gate::Handler& handler) const;
   absl::Status MakeTenant(const v1::CreateTenantRequest& request, v1::Tenant& response);
   absl::Status MakeToken(const v1::CreateTokenRequest& request, v1::CreateTokenResponse& response);
