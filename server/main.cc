@@ -10,6 +10,7 @@
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
 //   Worker            threads that run queued jobs                      server/worker/worker.h
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
+//   WatchHub          everybody who watches a job                       server/services/watch_hub.h
 //   DatasetService, TrainingService, BudgetService, OperatorService, ServerService, and gRPC's health and reflection
 //                                                                       server/services
 //
@@ -22,7 +23,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <climits>
 #include <csignal>
@@ -53,12 +53,15 @@
 #include "server/services/budget_service.h"
 #include "server/services/dataset_service.h"
 #include "server/services/gate.h"
+#include "server/services/keepalive.h"
 #include "server/services/operator_service.h"
 #include "server/services/rooms.h"
 #include "server/services/server_service.h"
 #include "server/services/stream_limiter.h"
 #include "server/services/stream_watchdog.h"
+#include "server/services/task_line.h"
 #include "server/services/training_service.h"
+#include "server/services/watch_hub.h"
 #include "server/store/check_datasets.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
@@ -178,6 +181,8 @@ class Listener {
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddListeningPort(config.listen, credentials, &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(config.limits.max_chunk_bytes + kMessageOverheadBytes));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+    SetKeepalive({}, builder);
     grpc::ResourceQuota quota("dpard");
     quota.SetMaxThreads(kMaxServerThreads);
     builder.SetResourceQuota(quota);
@@ -228,8 +233,7 @@ void AwaitStop(const sigset_t& signals) {
 }
 
 // Accepts calls until a signal comes.
-absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& key, std::atomic<bool>& stopping,
-                    const sigset_t& signals) {
+absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& key, const sigset_t& signals) {
   const DataDirectory& directory = rooms.directory;
   DPAR_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials, Credentials(directory));
   Listener listener(rooms, DescribeServer(config.limits), DescribeKey(key, directory));
@@ -241,8 +245,7 @@ absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& 
     AwaitStop(signals);
   }
   listener.Drain();
-  stopping = true;
-  rooms.progress.Shutdown();
+  rooms.hub.Stop();
   listener.Stop();
   DPAR_RETURN_IF_ERROR(announced);
   return RemoveTree(address_file);
@@ -274,12 +277,16 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   }
   const Authenticator authenticator(database);
   const Gate gate(authenticator);
-  StreamLimiter streams(config.limits.max_streams);
-  StreamWatchdog watchdog(absl::Seconds(config.limits.max_idle_seconds));
-  std::atomic<bool> stopping = false;
-  const Rooms rooms{database, directory, config.limits,          gate,    uploads, progress,
-                    streams,  watchdog,  worker_options.threads, stopping};
-  absl::Status status = Listen(config, rooms, key, stopping, signals);
+  StreamLimiter streams("max_streams", config.limits.max_streams);
+  StreamLimiter watches("max_watches", config.limits.max_watches);
+  const absl::Duration max_idle = absl::Seconds(config.limits.max_idle_seconds);
+  StreamWatchdog watchdog(max_idle);
+  WatchHub hub(database, progress, max_idle);
+  hub.Start();
+  TaskLine admissions(kMaxAdmissionsWaiting);
+  const Rooms rooms{database, directory,  config.limits,         gate, uploads, streams, watches, watchdog,
+                    hub,      admissions, worker_options.threads};
+  absl::Status status = Listen(config, rooms, key, signals);
   worker.Stop();
   return status;
 }

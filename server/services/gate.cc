@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/random/secure_random.h"
+#include "core/status_macros.h"
 #include "server/observe/log.h"
 #include "server/random_text.h"
 #include "server/services/status.h"
@@ -21,7 +22,8 @@ constexpr char kRequestIdKey[] = "x-request-id";
 constexpr size_t kMaxRequestId = 128;
 
 // Allocation can fail anywhere below a handler; a call must not take the server down with it.
-absl::Status RunGuarded(const Gate::Handler& handler, const Identity& caller) {
+absl::Status RunGuarded(const grpc::ServerContextBase& context, const Gate::Handler& handler, const Identity& caller) {
+  DPAR_RETURN_IF_ERROR(CheckWaiting(context));
   try {
     return handler(caller);
   } catch (const std::exception&) {
@@ -49,11 +51,16 @@ std::optional<std::string> SentRequestId(const CallMetadata& metadata) {
 
 }  // namespace
 
+absl::Status CheckWaiting(const grpc::ServerContextBase& context) {
+  return context.IsCancelled() ? absl::CancelledError("the caller went away, or its deadline has passed")
+                               : absl::OkStatus();
+}
+
 Gate::Gate(const Authenticator& authenticator) : authenticator_(authenticator), id_prefix_(NewPrefix()) {}
 
 grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler) const {
   CallScope call(*this, context, method);
-  return call.End(call.caller().ok() ? RunGuarded(handler, *call.caller()) : call.caller().status());
+  return call.End(call.caller().ok() ? RunGuarded(context, handler, *call.caller()) : call.caller().status());
 }
 
 CallScope::CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::string_view method)

@@ -18,6 +18,10 @@
 
 namespace dpar {
 
+// CANCELLED when the call's deadline has passed or its caller has gone: then nothing should be begun for it any more.
+// The gate asks before every handler, so only those that work for long before they change something ask again.
+absl::Status CheckWaiting(const grpc::ServerContextBase& context);
+
 // Thread-safe. The authenticator outlives it.
 //
 // An Identity comes from here only, and nothing of a tenant can be reached without one, so a handler cannot forget to
