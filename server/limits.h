@@ -2,6 +2,7 @@
 #ifndef DPAR_SERVER_LIMITS_H_
 #define DPAR_SERVER_LIMITS_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace dpar {
@@ -44,6 +45,11 @@ struct Limits {
 inline constexpr int64_t kMessageOverheadBytes = 64 << 10;
 // Bytes of a file in one DownloadModel message.
 inline constexpr int64_t kDownloadChunkBytes = 256 << 10;
+// Calls that one connection may have open; gRPC's clients hold back more. A call whose request never comes takes memory
+// until its connection ends.
+inline constexpr int kMaxCallsPerConnection = 2'000;
+// Watches that are opened and not yet authenticated, of all callers together.
+inline constexpr size_t kMaxAdmissionsWaiting = 4'096;
 // Threads that gRPC may use for calls, of all tenants together.
 inline constexpr int kMaxServerThreads = 512;
 

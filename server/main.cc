@@ -11,7 +11,8 @@
 //   Worker            threads that run queued jobs                      server/worker/worker.h
 //   Metrics, AuditLog what is counted, and who did what                 server/observe/metrics.h, audit_log.h
 //   Monitor           metrics and health over HTTP                      server/observe/monitor.h
-//   Authenticator, Gate, StreamLimiter                                  server/auth, server/services
+//   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
+//   WatchHub          everybody who watches a job                       server/services/watch_hub.h
 //   DatasetService, TrainingService, BudgetService, OperatorService, ServerService, and gRPC's health and reflection
 //                                                                       server/services
 //
@@ -25,7 +26,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <climits>
 #include <csignal>
@@ -60,11 +60,15 @@
 #include "server/services/budget_service.h"
 #include "server/services/dataset_service.h"
 #include "server/services/gate.h"
+#include "server/services/keepalive.h"
 #include "server/services/operator_service.h"
 #include "server/services/rooms.h"
 #include "server/services/server_service.h"
 #include "server/services/stream_limiter.h"
+#include "server/services/stream_watchdog.h"
+#include "server/services/task_line.h"
 #include "server/services/training_service.h"
+#include "server/services/watch_hub.h"
 #include "server/store/check_datasets.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
@@ -191,6 +195,8 @@ class Listener {
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
     builder.AddListeningPort(config.listen, credentials, &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(config.limits.max_chunk_bytes + kMessageOverheadBytes));
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+    SetKeepalive({}, builder);
     grpc::ResourceQuota quota("dpard");
     quota.SetMaxThreads(kMaxServerThreads);
     builder.SetResourceQuota(quota);
@@ -267,7 +273,7 @@ absl::Status StartMonitor(const Config& config, const DataDirectory& directory, 
 
 // Accepts calls until a signal comes.
 absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& key, Monitor& monitor, AuditLog& audit,
-                    std::atomic<bool>& stopping, const sigset_t& signals) {
+                    const sigset_t& signals) {
   const DataDirectory& directory = rooms.directory;
   DPAR_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials, Credentials(directory));
   Listener listener(rooms, DescribeServer(config.limits), DescribeKey(key, directory));
@@ -281,8 +287,7 @@ absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& 
   }
   monitor.Drain();
   listener.Drain();
-  stopping = true;
-  rooms.progress.Shutdown();
+  rooms.hub.Stop();
   listener.Stop();
   DPAR_RETURN_IF_ERROR(announced);
   return RemoveTree(address_file);
@@ -324,11 +329,16 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
                         AuditLog::Open(config.audit_log.empty() ? directory.AuditLog() : config.audit_log));
   const Authenticator authenticator(database);
   const Gate gate(authenticator, {&metrics, audit.get()});
-  StreamLimiter streams(config.limits.max_streams);
-  std::atomic<bool> stopping = false;
-  const Rooms rooms{database, directory, config.limits,          gate,     uploads,
-                    progress, streams,   worker_options.threads, stopping, &metrics};
-  absl::Status status = Listen(config, rooms, key, monitor, *audit, stopping, signals);
+  StreamLimiter streams("max_streams", config.limits.max_streams);
+  StreamLimiter watches("max_watches", config.limits.max_watches);
+  const absl::Duration max_idle = absl::Seconds(config.limits.max_idle_seconds);
+  StreamWatchdog watchdog(max_idle);
+  WatchHub hub(database, progress, max_idle);
+  hub.Start();
+  TaskLine admissions(kMaxAdmissionsWaiting);
+  const Rooms rooms{database, directory,  config.limits,          gate,    uploads, streams, watches, watchdog,
+                    hub,      admissions, worker_options.threads, &metrics};
+  absl::Status status = Listen(config, rooms, key, monitor, *audit, signals);
   worker.Stop();
   return status;
 }

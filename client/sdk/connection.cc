@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/sdk/status.h"
+#include "core/keepalive.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -70,6 +71,10 @@ std::unique_ptr<Connection> Connection::Open(const ConnectOptions& options) {
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMilliseconds);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMilliseconds);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(absl::ToInt64Milliseconds(kPingPeriod)));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(absl::ToInt64Milliseconds(kPingTimeout)));
+  // gRPC would stop after two pings without data between them, which is what a quiet watch is.
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   return std::make_unique<Connection>(grpc::CreateCustomChannel(options.server, grpc::SslCredentials(tls), arguments),
                                       options.token);
 }

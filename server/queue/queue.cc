@@ -1,5 +1,6 @@
 #include "server/queue/queue.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -110,6 +111,39 @@ absl::StatusOr<int64_t> CountJobs(Transaction& transaction, absl::string_view co
   return count;
 }
 
+// Jobs that one statement reads the standing of. Texts of statements are kept, so there is one, for as many.
+constexpr size_t kStandingsAtOnce = 32;
+
+std::string StandingsQuery() {
+  std::string sql = absl::StrCat(
+      "SELECT name, state, COALESCE(progress, ''), CASE WHEN state = ", static_cast<int>(v1::Job::SUCCEEDED),
+      " THEN plan ELSE '' END FROM jobs WHERE name IN (");
+  for (size_t i = 1; i <= kStandingsAtOnce; ++i) {
+    absl::StrAppend(&sql, i == 1 ? "$" : ", $", i);
+  }
+  return sql + ")";
+}
+
+absl::StatusOr<v1::Job> ReadStanding(const Row& row) {
+  v1::Job job;
+  RowReader reader(row);
+  job.set_name(reader.Text());
+  job.set_state(static_cast<v1::Job::State>(reader.Int32()));
+  const std::string progress = reader.Text();
+  const std::string plan = reader.Text();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  if (!v1::Job::State_IsValid(job.state()) || job.state() == v1::Job::STATE_UNSPECIFIED) {
+    return CorruptJob("a stored job has no state", job.name());
+  }
+  if (!progress.empty() && job.state() == v1::Job::RUNNING) {
+    DPAR_RETURN_IF_ERROR(TextToMessage(progress, *job.mutable_progress()));
+  }
+  if (!plan.empty()) {
+    DPAR_RETURN_IF_ERROR(TextToMessage(plan, *job.mutable_plan()));
+  }
+  return job;
+}
+
 absl::Status Ended(const std::string& name) {
   return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_ENDED,
                    absl::StrCat(name, " has ended or is not running under this lease"), {{"resource", name}});
@@ -195,6 +229,25 @@ absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, int64_t 
 
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name) {
   return OneJob(transaction, name, "");
+}
+
+absl::StatusOr<JobStandings> GetStandings(Transaction& transaction, const std::vector<std::string>& names) {
+  const std::string sql = StandingsQuery();
+  JobStandings standings;
+  for (size_t begin = 0; begin < names.size(); begin += kStandingsAtOnce) {
+    std::vector<Value> parameters;
+    for (size_t i = 0; i < kStandingsAtOnce; ++i) {
+      parameters.emplace_back(names[std::min(begin + i, names.size() - 1)]);
+    }
+    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, parameters));
+    for (const Row& row : rows) {
+      RowReader reader(row);
+      const std::string name = reader.Text();
+      DPAR_RETURN_IF_ERROR(reader.status());
+      standings.insert_or_assign(name, ReadStanding(row));
+    }
+  }
+  return standings;
 }
 
 absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& tenant, int64_t page_size,

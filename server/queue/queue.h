@@ -9,6 +9,7 @@
 #define DPAR_SERVER_QUEUE_QUEUE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,11 @@ absl::Status Enqueue(Transaction& transaction, const StoredJob& job, int64_t max
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name);
 // The same for whoever changes it: no other transaction does until this one ends.
 absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name);
+
+// What watchers are told of jobs: state, progress while it runs, the plan once it succeeded; no more is read. Jobs that
+// are not there are left out. A row that cannot be read back is the error of its own job alone.
+using JobStandings = std::map<std::string, absl::StatusOr<v1::Job>>;
+absl::StatusOr<JobStandings> GetStandings(Transaction& transaction, const std::vector<std::string>& names);
 
 // A tenant's jobs, newest first. `page_token` as in the API.
 struct JobPage {

@@ -125,6 +125,41 @@ TEST_P(QueueTest, AJobComesBackAsItWasStored) {
   EXPECT_EQ(job.attempts(), 0);
 }
 
+TEST_P(QueueTest, StandingsOfManyJobsShowStateProgressAndThePlanOfWhatSucceeded) {
+  std::vector<std::string> names = {"tenants/acme/jobs/absent"};
+  for (int i = 0; i < 40; ++i) {
+    ASSERT_TRUE(Add(absl::StrCat("j", i), i).ok());
+    names.push_back(absl::StrCat("tenants/acme/jobs/j", i));
+  }
+  ASSERT_EQ(LeaseNext(), "acme/jobs/j0");
+  ASSERT_EQ(LeaseNext(), "acme/jobs/j1");
+  v1::JobProgress progress;
+  progress.set_stage("training");
+  progress.set_completed(7);
+  JobOutput output;
+  output.lease = 1;
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                DPAR_RETURN_IF_ERROR(Succeed(t, names[1], output, kNow));
+                return Renew(t, names[2], 1, kNow, kLease, progress).status();
+              }).ok());
+  JobStandings standings;
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                DPAR_ASSIGN_OR_RETURN(standings, GetStandings(t, names));
+                return absl::OkStatus();
+              }).ok());
+  ASSERT_EQ(standings.size(), 40U);
+  EXPECT_EQ(standings.count(names[0]), 0U);
+  const v1::Job& succeeded = *standings.at(names[1]);
+  EXPECT_EQ(succeeded.state(), v1::Job::SUCCEEDED);
+  EXPECT_EQ(succeeded.plan().learning_rate(), 1.0 / 3.0);
+  const v1::Job& running = *standings.at(names[2]);
+  EXPECT_EQ(running.state(), v1::Job::RUNNING);
+  EXPECT_EQ(running.progress().completed(), 7);
+  EXPECT_FALSE(running.has_plan());
+  EXPECT_EQ(standings.at(names[40])->state(), v1::Job::QUEUED);
+  EXPECT_FALSE(standings.at(names[40])->has_progress());
+}
+
 TEST_P(QueueTest, OneJobPastTheLimitIsRefusedWithTheLimit) {
   ASSERT_TRUE(Add("a", 1, {.max_queued = 1}).ok());
   const absl::Status over = Add("b", 2, {.max_queued = 1});

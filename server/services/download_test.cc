@@ -5,9 +5,13 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <vector>
 
+#include "core/certificate/digest.h"
 #include "core/error.h"
+#include "core/random/random.h"
+#include "core/random/testing/fixed_random.h"
 #include "server/limits.h"
 
 namespace dpar {
@@ -31,12 +35,15 @@ class DownloadTest : public ::testing::Test {
     std::ofstream(path, std::ios::binary) << bytes_;
     return {path, static_cast<int64_t>(size), "digest"};
   }
-  absl::Status Run(const ModelFile& file, int64_t offset) {
+  SendChunk Collect() {
     messages_.clear();
-    return Download(file, "tenants/a/jobs/j", offset, [&](const v1::DownloadModelResponse& message) {
+    return [this](const v1::DownloadModelResponse& message) {
       messages_.push_back(message);
       return true;
-    });
+    };
+  }
+  absl::Status Run(const ModelFile& file, int64_t offset, int64_t length = 0) {
+    return Download(file, "tenants/a/jobs/j", {offset, length}, Collect());
   }
   std::string Received() const {
     std::string all;
@@ -88,6 +95,60 @@ TEST_F(DownloadTest, AnOffsetOutsideTheFileIsRefused) {
   }
 }
 
+TEST_F(DownloadTest, ALengthEndsTheRangeAndTheFileEndsTheLength) {
+  const ModelFile file = Write(1000);
+  ASSERT_TRUE(Run(file, 100, 50).ok());
+  EXPECT_EQ(Received(), bytes_.substr(100, 50));
+  EXPECT_EQ(messages_[0].size_bytes(), 1000);
+  EXPECT_EQ(messages_[0].sha256(), "digest");
+  for (const int64_t length : {int64_t{10}, int64_t{11}, std::numeric_limits<int64_t>::max()}) {
+    ASSERT_TRUE(Run(file, 990, length).ok());
+    EXPECT_EQ(Received(), bytes_.substr(990));
+  }
+  ASSERT_TRUE(Run(file, 1000, 5).ok());
+  ASSERT_EQ(messages_.size(), 1U);
+  EXPECT_EQ(messages_[0].size_bytes(), 1000);
+  EXPECT_EQ(Received(), "");
+}
+
+TEST_F(DownloadTest, ANegativeLengthIsRefused) {
+  for (const int64_t length : {int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
+    const absl::Status status = Run(Write(10), 0, length);
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(GetErrorInfo(status)->reason(), "INVALID_FIELD");
+    EXPECT_EQ(GetErrorInfo(status)->metadata().at("field"), "length");
+    EXPECT_TRUE(messages_.empty());
+  }
+}
+
+TEST_F(DownloadTest, RangesPutTogetherAreTheFile) {
+  testing::FixedRandom random(20);
+  for (int round = 0; round < 50; ++round) {
+    const auto size = static_cast<size_t>(UniformBelow(random, 3 * static_cast<uint64_t>(kDownloadChunkBytes)));
+    const ModelFile file = Write(size);
+    std::string whole;
+    while (whole.size() < size) {
+      const uint64_t left = size - whole.size();
+      const auto length = static_cast<int64_t>(1 + UniformBelow(random, left));
+      ASSERT_TRUE(Run(file, static_cast<int64_t>(whole.size()), length).ok());
+      ASSERT_EQ(static_cast<int64_t>(Received().size()), length);
+      ASSERT_EQ(messages_[0].size_bytes(), static_cast<int64_t>(size));
+      whole += Received();
+    }
+    ASSERT_EQ(whole, bytes_);
+  }
+}
+
+TEST_F(DownloadTest, BytesAtHandAreSentLikeAFile) {
+  const std::string bytes = "an envelope";
+  ASSERT_TRUE(DownloadBytes(bytes, "r", {3, 4}, Collect()).ok());
+  ASSERT_EQ(messages_.size(), 1U);
+  EXPECT_EQ(messages_[0].size_bytes(), 11);
+  EXPECT_EQ(messages_[0].sha256(), Sha256Hex(bytes));
+  EXPECT_EQ(Received(), "enve");
+  EXPECT_EQ(DownloadBytes(bytes, "r", {12, 0}, Collect()).code(), absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(DownloadTest, AFileThatIsNotAsTheStoreSaysIsNotSent) {
   ModelFile file = Write(10);
   file.size = 9;
@@ -103,7 +164,7 @@ TEST_F(DownloadTest, AFileThatIsNotAsTheStoreSaysIsNotSent) {
 TEST_F(DownloadTest, ACallerThatIsGoneEndsIt) {
   const ModelFile file = Write(3 * static_cast<size_t>(kDownloadChunkBytes));
   int sent = 0;
-  const absl::Status status = Download(file, "r", 0, [&](const v1::DownloadModelResponse&) { return ++sent < 2; });
+  const absl::Status status = Download(file, "r", {}, [&](const v1::DownloadModelResponse&) { return ++sent < 2; });
   EXPECT_EQ(status.code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(sent, 2);
 }

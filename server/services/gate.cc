@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/random/secure_random.h"
+#include "core/status_macros.h"
 #include "server/observe/log.h"
 #include "server/random_text.h"
 #include "server/services/status.h"
@@ -21,7 +22,8 @@ constexpr char kRequestIdKey[] = "x-request-id";
 constexpr size_t kMaxRequestId = 128;
 
 // Allocation can fail anywhere below a handler; a call must not take the server down with it.
-absl::Status RunGuarded(const Gate::Handler& handler, const Identity& caller) {
+absl::Status RunGuarded(const grpc::ServerContextBase& context, const Gate::Handler& handler, const Identity& caller) {
+  DPAR_RETURN_IF_ERROR(CheckWaiting(context));
   try {
     return handler(caller);
   } catch (const std::exception&) {
@@ -57,6 +59,11 @@ const CallObservers& Began(const CallObservers& observers, absl::string_view met
 
 }  // namespace
 
+absl::Status CheckWaiting(const grpc::ServerContextBase& context) {
+  return context.IsCancelled() ? absl::CancelledError("the caller went away, or its deadline has passed")
+                               : absl::OkStatus();
+}
+
 Gate::Gate(const Authenticator& authenticator, CallObservers observers)
     : authenticator_(authenticator), observers_(observers), id_prefix_(NewPrefix()) {}
 
@@ -67,7 +74,8 @@ grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view met
 grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const SubjectOf& subject,
                          const Handler& handler) const {
   CallScope call(*this, context, method);
-  const absl::Status status = call.caller().ok() ? RunGuarded(handler, *call.caller()) : call.caller().status();
+  const absl::Status status =
+      call.caller().ok() ? RunGuarded(context, handler, *call.caller()) : call.caller().status();
   if (subject != nullptr) {
     call.About(subject(status.ok()));
   }

@@ -34,6 +34,10 @@ struct CallObservers {
   AuditLog* audit = nullptr;
 };
 
+// CANCELLED when the call's deadline has passed or its caller has gone: then nothing should be begun for it any more.
+// The gate asks before every handler, so only those that work for long before they change something ask again.
+absl::Status CheckWaiting(const grpc::ServerContextBase& context);
+
 // Thread-safe. What is passed in outlives it.
 //
 // An Identity comes from here only, and nothing of a tenant can be reached without one, so a handler cannot forget to

@@ -2,16 +2,16 @@
 #ifndef DPAR_SERVER_SERVICES_ROOMS_H_
 #define DPAR_SERVER_SERVICES_ROOMS_H_
 
-#include <atomic>
-
 #include "server/limits.h"
 #include "server/observe/metrics.h"
 #include "server/services/gate.h"
 #include "server/services/stream_limiter.h"
+#include "server/services/stream_watchdog.h"
+#include "server/services/task_line.h"
+#include "server/services/watch_hub.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/uploads/uploads.h"
-#include "server/worker/progress.h"
 
 namespace dpar {
 
@@ -22,12 +22,15 @@ struct Rooms {
   const Limits& limits;
   const Gate& gate;
   Uploads& uploads;
-  ProgressBoard& progress;
   StreamLimiter& streams;
+  StreamLimiter& watches;
+  // Ends streams whose callers send or take nothing.
+  StreamWatchdog& watchdog;
+  WatchHub& hub;
+  // Where calls on gRPC's callback API authenticate.
+  TaskLine& admissions;
   // Threads that a job gets where it runs, for the estimate of its memory.
   int job_threads;
-  // Set before the server shuts down: streams end with UNAVAILABLE.
-  const std::atomic<bool>& stopping;
   // Counts what the ledger and the queue do; may be missing.
   Metrics* metrics = nullptr;
 };

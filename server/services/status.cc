@@ -1,9 +1,12 @@
 #include "server/services/status.h"
 
+#include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 
 #include "core/error.h"
+#include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
 namespace dpar {
@@ -13,6 +16,25 @@ constexpr absl::string_view kFault =
     "the server met a fault of its own; nothing about the data can be inferred from it";
 constexpr absl::string_view kCorrupt = "stored state failed its check; an operator has to look at the server's log";
 constexpr absl::string_view kUnavailable = "the server or its store is busy or stopping; try again";
+
+// How long a caller waits at least before it tries again: a store that is busy is free by then, mostly, and a server
+// that restarts is back after a few tries.
+constexpr int64_t kRetrySeconds = 1;
+
+// Where the request, or the file that it is about, is at fault; nothing for other errors.
+std::optional<google::rpc::BadRequest> Violation(const google::rpc::ErrorInfo& info, const std::string& message) {
+  const bool field = info.reason() == v1::ErrorReason_Name(v1::INVALID_FIELD);
+  const bool graph = info.reason() == v1::ErrorReason_Name(v1::INVALID_GRAPH);
+  const auto where = info.metadata().find(graph ? "array" : "field");
+  if (!(field || graph) || where == info.metadata().end()) {
+    return std::nullopt;
+  }
+  google::rpc::BadRequest request;
+  google::rpc::BadRequest::FieldViolation& violation = *request.add_field_violations();
+  violation.set_field(where->second);
+  violation.set_description(message);
+  return request;
+}
 
 }  // namespace
 
@@ -50,6 +72,14 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   details.set_code(static_cast<int>(code));
   details.set_message(message);
   details.add_details()->PackFrom(*info);
+  if (const std::optional<google::rpc::BadRequest> violation = Violation(*info, message)) {
+    details.add_details()->PackFrom(*violation);
+  }
+  if (absl::IsUnavailable(shown)) {
+    google::rpc::RetryInfo retry;
+    retry.mutable_retry_delay()->set_seconds(kRetrySeconds);
+    details.add_details()->PackFrom(retry);
+  }
   return {code, message, details.SerializeAsString()};
 }
 

@@ -12,7 +12,8 @@ namespace dpar {
 // messages of faults of the server. CANCELLED stays: only the caller can have caused it.
 absl::Status ForCaller(const absl::Status& status);
 
-// ForCaller(status) with its ErrorInfo in the binary error details.
+// ForCaller(status) with its ErrorInfo in the binary error details; besides it, a BadRequest that names what is at
+// fault for INVALID_FIELD and INVALID_GRAPH, and a RetryInfo for UNAVAILABLE, the only code that is worth a retry.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 }  // namespace dpar

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "core/error.h"
+#include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 
 namespace dpar {
@@ -21,12 +24,27 @@ google::rpc::Status Details(const grpc::Status& status) {
 google::rpc::ErrorInfo Info(const grpc::Status& status) {
   google::rpc::ErrorInfo info;
   const google::rpc::Status details = Details(status);
-  EXPECT_EQ(details.details_size(), 1);
-  if (details.details_size() == 1) {
+  EXPECT_GE(details.details_size(), 1);
+  if (details.details_size() > 0) {
     EXPECT_EQ(details.details(0).type_url(), "type.googleapis.com/google.rpc.ErrorInfo");
     EXPECT_TRUE(details.details(0).UnpackTo(&info));
   }
   return info;
+}
+
+// The one detail of this type; nothing when there is none.
+template <typename Detail>
+std::optional<Detail> Find(const grpc::Status& status) {
+  std::optional<Detail> found;
+  const google::rpc::Status details = Details(status);
+  for (const google::protobuf::Any& any : details.details()) {
+    Detail detail;
+    if (any.UnpackTo(&detail)) {
+      EXPECT_FALSE(found.has_value());
+      found = detail;
+    }
+  }
+  return found;
 }
 
 TEST(ToGrpcStatusTest, OkIsOk) {
@@ -95,6 +113,53 @@ TEST(ToGrpcStatusTest, FaultsWithAReasonKeepItButNotTheirMessage) {
   EXPECT_EQ(Info(loss).reason(), "STORE_CORRUPT");
   EXPECT_EQ(Info(loss).metadata().at("resource"), "tenants/a");
   EXPECT_THAT(loss.error_message(), Not(HasSubstr("17")));
+}
+
+TEST(ToGrpcStatusTest, ABadFieldIsNamedAsAViolation) {
+  const grpc::Status status = ToGrpcStatus(InvalidField("spec.epsilon", "epsilon must be positive"));
+  EXPECT_EQ(Info(status).reason(), "INVALID_FIELD");
+  const auto request = Find<google::rpc::BadRequest>(status);
+  ASSERT_TRUE(request.has_value());
+  ASSERT_EQ(request->field_violations_size(), 1);
+  EXPECT_EQ(request->field_violations(0).field(), "spec.epsilon");
+  EXPECT_EQ(request->field_violations(0).description(), "epsilon must be positive");
+  EXPECT_FALSE(Find<google::rpc::RetryInfo>(status).has_value());
+}
+
+TEST(ToGrpcStatusTest, AFieldThatDoesNotFitTheDatasetIsAViolationToo) {
+  const grpc::Status status = ToGrpcStatus(
+      MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD, "not here", {{"field", "non_private"}}));
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  ASSERT_TRUE(Find<google::rpc::BadRequest>(status).has_value());
+  EXPECT_EQ(Find<google::rpc::BadRequest>(status)->field_violations(0).field(), "non_private");
+}
+
+TEST(ToGrpcStatusTest, ABadGraphNamesTheArrayAsAViolation) {
+  const grpc::Status status = ToGrpcStatus(MakeError(absl::StatusCode::kInvalidArgument, v1::INVALID_GRAPH,
+                                                     "labels is too short", {{"array", "labels"}, {"position", "3"}}));
+  EXPECT_EQ(Info(status).metadata().at("position"), "3");
+  const auto request = Find<google::rpc::BadRequest>(status);
+  ASSERT_TRUE(request.has_value());
+  ASSERT_EQ(request->field_violations_size(), 1);
+  EXPECT_EQ(request->field_violations(0).field(), "labels");
+  EXPECT_EQ(request->field_violations(0).description(), "labels is too short");
+}
+
+TEST(ToGrpcStatusTest, OtherErrorsHaveTheirReasonAlone) {
+  const grpc::Status status = ToGrpcStatus(
+      MakeError(absl::StatusCode::kUnimplemented, v1::NOT_IMPLEMENTED, "not yet", {{"field", "spec.method"}}));
+  EXPECT_EQ(Details(status).details_size(), 1);
+}
+
+TEST(ToGrpcStatusTest, EveryUnavailableErrorSaysWhenToTryAgain) {
+  for (const absl::Status& error :
+       {absl::UnavailableError("disk 17"),
+        MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, "the server is stopping")}) {
+    const auto retry = Find<google::rpc::RetryInfo>(ToGrpcStatus(error));
+    ASSERT_TRUE(retry.has_value());
+    EXPECT_EQ(retry->retry_delay().seconds(), 1);
+    EXPECT_EQ(retry->retry_delay().nanos(), 0);
+  }
 }
 
 TEST(ToGrpcStatusTest, ACallThatWasCancelledIsCancelled) {

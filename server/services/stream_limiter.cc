@@ -7,8 +7,8 @@ namespace dpar {
 absl::StatusOr<std::unique_ptr<StreamLimiter::Slot>> StreamLimiter::Enter(const std::string& tenant) {
   const std::lock_guard<std::mutex> lock(mutex_);
   int64_t& open = open_[tenant];
-  if (open >= max_streams_) {
-    return LimitExceeded("max_streams", max_streams_);
+  if (open >= maximum_) {
+    return LimitExceeded(limit_, maximum_);
   }
   ++open;
   return std::make_unique<Slot>(*this, tenant);

@@ -7,15 +7,18 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 
 namespace dpar {
 
-// Thread-safe. Each stream holds a thread of the server, so this also bounds what one tenant can take of them.
+// Thread-safe. Each stream takes something of the server, a synchronous one a thread of its own, so this also bounds
+// what one tenant can take.
 class StreamLimiter {
  public:
-  explicit StreamLimiter(int64_t max_streams) : max_streams_(max_streams) {}
+  // `limit` is the name of the field of Limits that `maximum` is from.
+  StreamLimiter(std::string limit, int64_t maximum) : limit_(std::move(limit)), maximum_(maximum) {}
 
   // Counts as one stream until it is destroyed.
   class Slot {
@@ -30,13 +33,14 @@ class StreamLimiter {
     const std::string tenant_;
   };
 
-  // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED when the tenant (operators count as one) has max_streams already.
+  // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED when the tenant (operators count as one) has as many already.
   absl::StatusOr<std::unique_ptr<Slot>> Enter(const std::string& tenant);
 
  private:
   void Leave(const std::string& tenant);
 
-  const int64_t max_streams_;
+  const std::string limit_;
+  const int64_t maximum_;
   std::mutex mutex_;
   std::map<std::string, int64_t> open_;
 };

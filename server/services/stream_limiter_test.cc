@@ -8,7 +8,7 @@ namespace dpar {
 namespace {
 
 TEST(StreamLimiterTest, ATenantGetsAsManyAsItMayAndAnotherWhenOneEnds) {
-  StreamLimiter limiter(2);
+  StreamLimiter limiter("max_watches", 2);
   auto first = limiter.Enter("tenants/a");
   auto second = limiter.Enter("tenants/a");
   ASSERT_TRUE(first.ok());
@@ -17,14 +17,14 @@ TEST(StreamLimiterTest, ATenantGetsAsManyAsItMayAndAnotherWhenOneEnds) {
   EXPECT_EQ(third.code(), absl::StatusCode::kResourceExhausted);
   ASSERT_TRUE(GetErrorInfo(third).has_value());
   EXPECT_EQ(GetErrorInfo(third)->reason(), "LIMIT_EXCEEDED");
-  EXPECT_EQ(GetErrorInfo(third)->metadata().at("limit"), "max_streams");
+  EXPECT_EQ(GetErrorInfo(third)->metadata().at("limit"), "max_watches");
   EXPECT_EQ(GetErrorInfo(third)->metadata().at("maximum"), "2");
   first->reset();
   EXPECT_TRUE(limiter.Enter("tenants/a").ok());
 }
 
 TEST(StreamLimiterTest, TenantsDoNotTakeEachOthersStreams) {
-  StreamLimiter limiter(1);
+  StreamLimiter limiter("max_streams", 1);
   const auto a = limiter.Enter("tenants/a");
   const auto b = limiter.Enter("tenants/b");
   EXPECT_TRUE(a.ok());

@@ -19,7 +19,7 @@
 #include "server/services/resource_name.h"
 #include "server/services/subject.h"
 #include "server/services/tenant_exists.h"
-#include "server/services/watch.h"
+#include "server/services/watch_stream.h"
 #include "server/store/message_text.h"
 #include "server/store/once.h"
 #include "server/store/read_from.h"
@@ -35,11 +35,11 @@ constexpr int64_t kMaxPriority = 100;
 grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request,
                                             v1::Job* response) {
   return rooms_.gate.Admit(*context, "TrainingService/CreateJob", About(*request, *response),
-                           [&](const Identity& caller) { return Submit(caller, *request, *response); });
+                           [&](const Identity& caller) { return Submit(*context, caller, *request, *response); });
 }
 
-absl::Status TrainingServiceImpl::Submit(const Identity& caller, const v1::CreateJobRequest& request,
-                                         v1::Job& response) {
+absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, const Identity& caller,
+                                         const v1::CreateJobRequest& request, v1::Job& response) {
   DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request.parent()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, parent.name, parent.name));
   DPAR_ASSIGN_OR_RETURN(const ResourceName dataset, ParseDatasetName("spec.dataset", request.spec().dataset()));
@@ -72,6 +72,8 @@ absl::Status TrainingServiceImpl::Submit(const Identity& caller, const v1::Creat
   // The same request may have been carried out while this one was planned.
   return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kReserve, [&] {
     return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
+      // Planning takes seconds. Nothing is reserved for a caller that has given up, and may ask anew with another id.
+      DPAR_RETURN_IF_ERROR(CheckWaiting(context));
       DPAR_ASSIGN_OR_RETURN(response, SubmitJob(transaction, planned, name, rooms_.limits.max_queued_jobs, entry));
       return absl::OkStatus();
     });
@@ -134,45 +136,56 @@ absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::Cance
   return absl::OkStatus();
 }
 
-grpc::Status TrainingServiceImpl::WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
-                                           grpc::ServerWriter<v1::WatchJobResponse>* writer) {
-  return rooms_.gate.Admit(*context, "TrainingService/WatchJob", [&](const Identity& caller) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
-    DPAR_RETURN_IF_ERROR(ValidateRange("after_sequence", request->after_sequence(), int64_t{0},
-                                       std::numeric_limits<int64_t>::max() / 2));
-    DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
-    return Watch(
-        rooms_, name.name, request->after_sequence(),
-        [&](const v1::WatchJobResponse& message) { return writer->Write(message); },
-        [&] { return context->IsCancelled(); });
-  });
+grpc::ServerWriteReactor<v1::WatchJobResponse>* TrainingServiceImpl::WatchJob(grpc::CallbackServerContext* context,
+                                                                              const v1::WatchJobRequest* request) {
+  return WatchStream::Open(
+      rooms_, *context, [this, request = *request](const Identity& caller) -> absl::StatusOr<WatchTicket> {
+        DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
+        DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+        DPAR_RETURN_IF_ERROR(ValidateRange("after_sequence", request.after_sequence(), int64_t{0},
+                                           std::numeric_limits<int64_t>::max() / 2));
+        DPAR_ASSIGN_OR_RETURN(std::unique_ptr<StreamLimiter::Slot> slot, rooms_.watches.Enter(caller.tenant));
+        return WatchTicket{name.name, request.after_sequence(), std::move(slot)};
+      });
 }
 
 grpc::Status TrainingServiceImpl::DownloadModel(grpc::ServerContext* context, const v1::DownloadModelRequest* request,
                                                 grpc::ServerWriter<v1::DownloadModelResponse>* writer) {
   return rooms_.gate.Admit(*context, "TrainingService/DownloadModel", About(request->name()),
-                           [&](const Identity& caller) { return SendModel(caller, *request, *writer); });
+                           [&](const Identity& caller) { return SendModel(*context, caller, *request, *writer); });
 }
 
-absl::Status TrainingServiceImpl::SendModel(const Identity& caller, const v1::DownloadModelRequest& request,
+absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const Identity& caller,
+                                            const v1::DownloadModelRequest& request,
                                             grpc::ServerWriter<v1::DownloadModelResponse>& writer) {
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kReadOwn, name.tenant, name.name));
   if (!v1::DownloadModelRequest::Artifact_IsValid(request.artifact())) {
-    return InvalidField("artifact", "artifact must be WEIGHTS, TORCHSCRIPT or unset");
+    return InvalidField("artifact", "artifact must be WEIGHTS, TORCHSCRIPT, CERTIFICATE or unset");
   }
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
   DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
                           return GetOutput(transaction, name.name);
                         }));
-  const bool script = request.artifact() == v1::DownloadModelRequest::TORCHSCRIPT;
-  const ModelFile file = script ? ModelFile{rooms_.directory.ScriptFile(name.name, output.lease), output.script_bytes,
-                                            output.script_sha256}
-                                : ModelFile{rooms_.directory.WeightsFile(name.name, output.lease), output.weights_bytes,
-                                            output.weights_sha256};
-  return Download(file, name.name, request.offset(),
-                  [&](const v1::DownloadModelResponse& message) { return writer.Write(message); });
+  const std::unique_ptr<StreamWatchdog::Handle> idle = rooms_.watchdog.Enter(context);
+  const SendChunk send = [&](const v1::DownloadModelResponse& message) {
+    idle->Touch();
+    return writer.Write(message);
+  };
+  const DownloadRange range{request.offset(), request.length()};
+  absl::Status sent;
+  if (request.artifact() == v1::DownloadModelRequest::CERTIFICATE) {
+    sent = DownloadBytes(output.envelope, name.name, range, send);
+  } else if (request.artifact() == v1::DownloadModelRequest::TORCHSCRIPT) {
+    sent = Download({rooms_.directory.ScriptFile(name.name, output.lease), output.script_bytes, output.script_sha256},
+                    name.name, range, send);
+  } else {
+    sent =
+        Download({rooms_.directory.WeightsFile(name.name, output.lease), output.weights_bytes, output.weights_sha256},
+                 name.name, range, send);
+  }
+  DPAR_RETURN_IF_ERROR(idle->status());
+  return sent;
 }
 
 grpc::Status TrainingServiceImpl::GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,

@@ -7,7 +7,9 @@
 
 namespace dpar {
 
-class TrainingServiceImpl final : public v1::TrainingService::Service {
+// WatchJob is on gRPC's callback API, so that a watcher holds no thread; the other methods are synchronous.
+class TrainingServiceImpl final
+    : public v1::TrainingService::WithCallbackMethod_WatchJob<v1::TrainingService::Service> {
  public:
   explicit TrainingServiceImpl(const Rooms& rooms) : rooms_(rooms) {}
 
@@ -16,17 +18,18 @@ class TrainingServiceImpl final : public v1::TrainingService::Service {
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override;
   grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request, v1::Job* response) override;
-  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
-                        grpc::ServerWriter<v1::WatchJobResponse>* writer) override;
+  grpc::ServerWriteReactor<v1::WatchJobResponse>* WatchJob(grpc::CallbackServerContext* context,
+                                                           const v1::WatchJobRequest* request) override;
   grpc::Status DownloadModel(grpc::ServerContext* context, const v1::DownloadModelRequest* request,
                              grpc::ServerWriter<v1::DownloadModelResponse>* writer) override;
   grpc::Status GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,
                               v1::Certificate* response) override;
 
  private:
-  absl::Status Submit(const Identity& caller, const v1::CreateJobRequest& request, v1::Job& response);
+  absl::Status Submit(const grpc::ServerContext& context, const Identity& caller, const v1::CreateJobRequest& request,
+                      v1::Job& response);
   absl::Status Cancel(const Identity& caller, const v1::CancelJobRequest& request, v1::Job& response);
-  absl::Status SendModel(const Identity& caller, const v1::DownloadModelRequest& request,
+  absl::Status SendModel(grpc::ServerContext& context, const Identity& caller, const v1::DownloadModelRequest& request,
                          grpc::ServerWriter<v1::DownloadModelResponse>& writer);
 
   const Rooms& rooms_;

@@ -1,23 +1,9 @@
 #include "server/services/watch.h"
 
-#include <algorithm>
-
 #include "absl/strings/ascii.h"
-#include "absl/time/clock.h"
-#include "core/error.h"
-#include "core/status_macros.h"
-#include "google/protobuf/util/message_differencer.h"
-#include "server/queue/queue.h"
-#include "server/store/message_text.h"
-#include "server/store/read_from.h"
 
 namespace dpar {
 namespace {
-
-constexpr absl::Duration kHeartbeat = absl::Seconds(9);
-constexpr absl::Duration kSpacing = absl::Milliseconds(100);
-// Bounds how late a caller that went away, or the server's end, is noticed.
-constexpr absl::Duration kPatience = absl::Seconds(1);
 
 bool IsTerminal(v1::Job::State state) {
   return state == v1::Job::SUCCEEDED || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
@@ -34,17 +20,6 @@ void AddRate(const Progress& progress, absl::Time now, v1::WatchJobResponse& mes
   message.set_rate(rate);
   message.mutable_eta()->set_seconds(left_microseconds / 1'000'000);
   message.mutable_eta()->set_nanos(static_cast<int32_t>(left_microseconds % 1'000'000 * 1'000));
-}
-
-// Whether two messages say the same, but for rates and times.
-bool SaysTheSame(v1::WatchJobResponse a, v1::WatchJobResponse b) {
-  for (v1::WatchJobResponse* message : {&a, &b}) {
-    message->clear_sequence();
-    message->clear_time();
-    message->clear_rate();
-    message->clear_eta();
-  }
-  return google::protobuf::util::MessageDifferencer::Equals(a, b);
 }
 
 }  // namespace
@@ -71,43 +46,9 @@ v1::WatchJobResponse DescribeProgress(const v1::Job& job, const std::optional<Pr
   return message;
 }
 
-absl::Status Watch(const Rooms& rooms, const std::string& job, int64_t after_sequence,
-                   const std::function<bool(const v1::WatchJobResponse&)>& send, const std::function<bool()>& gone) {
-  int64_t sequence = after_sequence;
-  int64_t seen_change = 0;
-  absl::Time last_sent = absl::InfinitePast();
-  v1::WatchJobResponse last;
-  while (!gone()) {
-    if (rooms.stopping.load()) {
-      return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
-                       "the server is stopping; the job goes on when it is back. Watch again");
-    }
-    // The board is read before the store: a change that comes between the two wakes the next wait.
-    const ProgressBoard::Snapshot snapshot = rooms.progress.Wait(job, seen_change, absl::Now());
-    DPAR_ASSIGN_OR_RETURN(const StoredJob stored,
-                          ReadFrom(rooms.database, [&](Transaction& transaction) { return GetJob(transaction, job); }));
-    const absl::Time now = absl::Now();
-    // A job that runs on another server is known by what that one stored.
-    std::optional<Progress> progress = snapshot.progress;
-    if (!progress.has_value() && stored.job.has_progress()) {
-      progress = FromProto(stored.job.progress());
-    }
-    v1::WatchJobResponse message = DescribeProgress(stored.job, progress, now);
-    if (message.terminal() || now - last_sent >= kHeartbeat || !SaysTheSame(message, last)) {
-      sequence = std::max(sequence + 1, absl::ToUnixMicros(now));
-      message.set_sequence(sequence);
-      *message.mutable_time() = ToTimestamp(absl::ToUnixMicros(now));
-      if (!send(message) || message.terminal()) {
-        return absl::OkStatus();
-      }
-      last = message;
-      last_sent = now;
-    }
-    seen_change = snapshot.sequence;
-    absl::SleepFor(kSpacing);
-    rooms.progress.Wait(job, seen_change, absl::Now() + kPatience);
-  }
-  return absl::CancelledError("the caller went away");
+bool SaysTheSame(const v1::WatchJobResponse& a, const v1::WatchJobResponse& b) {
+  return a.state() == b.state() && a.stage() == b.stage() && a.completed() == b.completed() && a.total() == b.total() &&
+         a.epsilon_so_far() == b.epsilon_so_far() && a.terminal() == b.terminal();
 }
 
 }  // namespace dpar

@@ -1,5 +1,7 @@
 #include "server/worker/progress.h"
 
+#include <utility>
+
 #include "absl/time/clock.h"
 #include "server/store/message_text.h"
 
@@ -26,7 +28,7 @@ Progress FromProto(const v1::JobProgress& stored) {
 std::optional<Progress> ProgressBoard::Get(const std::string& job) {
   const absl::MutexLock lock(&mutex_);
   const auto entry = entries_.find(job);
-  return entry == entries_.end() ? std::nullopt : entry->second.progress;
+  return entry == entries_.end() ? std::nullopt : std::optional<Progress>(entry->second);
 }
 
 void ProgressBoard::TellOfStage(const std::optional<Progress>& before, const std::optional<Progress>& after) const {
@@ -38,51 +40,38 @@ void ProgressBoard::TellOfStage(const std::optional<Progress>& before, const std
 
 void ProgressBoard::Update(const std::string& job, const Progress& progress) {
   const absl::MutexLock lock(&mutex_);
-  Entry& entry = entries_[job];
-  TellOfStage(entry.progress, progress);
-  entry = {++sequence_, progress};
-  changed_.SignalAll();
+  std::optional<Progress> before;
+  if (const auto entry = entries_.find(job); entry != entries_.end()) {
+    before = entry->second;
+  }
+  TellOfStage(before, progress);
+  entries_[job] = progress;
+  Tell(job);
 }
 
 void ProgressBoard::Touch(const std::string& job) {
   const absl::MutexLock lock(&mutex_);
-  ++sequence_;
-  if (const auto entry = entries_.find(job); entry != entries_.end()) {
-    entry->second.sequence = sequence_;
-  }
-  changed_.SignalAll();
+  Tell(job);
 }
 
 void ProgressBoard::Remove(const std::string& job) {
   const absl::MutexLock lock(&mutex_);
   if (const auto entry = entries_.find(job); entry != entries_.end()) {
-    TellOfStage(entry->second.progress, std::nullopt);
+    TellOfStage(entry->second, std::nullopt);
     entries_.erase(entry);
   }
-  ++sequence_;
-  changed_.SignalAll();
+  Tell(job);
 }
 
-ProgressBoard::Snapshot ProgressBoard::Wait(const std::string& job, int64_t after_sequence, absl::Time deadline) {
+void ProgressBoard::Listen(Listener listener) {
   const absl::MutexLock lock(&mutex_);
-  while (!shutdown_) {
-    const auto entry = entries_.find(job);
-    const bool changed = entry != entries_.end() ? entry->second.sequence > after_sequence : sequence_ > after_sequence;
-    if (changed || changed_.WaitWithDeadline(&mutex_, deadline)) {
-      break;
-    }
-  }
-  const auto entry = entries_.find(job);
-  if (entry == entries_.end()) {
-    return {sequence_, std::nullopt};
-  }
-  return {entry->second.sequence, entry->second.progress};
+  listener_ = std::move(listener);
 }
 
-void ProgressBoard::Shutdown() {
-  const absl::MutexLock lock(&mutex_);
-  shutdown_ = true;
-  changed_.SignalAll();
+void ProgressBoard::Tell(const std::string& job) {
+  if (listener_) {
+    listener_(job);
+  }
 }
 
 }  // namespace dpar

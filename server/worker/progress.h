@@ -1,5 +1,5 @@
-// Where jobs that run in this process say how far they are, and watchers read it. Every second or so the worker copies
-// it to the store, for the watchers of other servers.
+// Where jobs that run in this process say how far they are, and whoever watches them reads it. Every second or so the
+// worker copies it to the store, for the watchers of other servers.
 #ifndef DPAR_SERVER_WORKER_PROGRESS_H_
 #define DPAR_SERVER_WORKER_PROGRESS_H_
 
@@ -35,42 +35,34 @@ class ProgressBoard {
  public:
   // Told of every stage that a job of this process leaves, at its end too, and how long it was in it.
   using StageObserver = std::function<void(const std::string& stage, absl::Duration took)>;
+  // Called with the name of every job that changed; with an empty one when any may have.
+  using Listener = std::function<void(const std::string& job)>;
 
   explicit ProgressBoard(StageObserver observer = nullptr) : observer_(std::move(observer)) {}
 
-  // Replaces a job's progress and wakes its watchers.
+  // Replaces a job's progress.
   void Update(const std::string& job, const Progress& progress) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Wakes a job's watchers: its stored state changed.
+  // Says that a job's stored state changed.
   void Touch(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Forgets a job that ended, and wakes its watchers.
+  // Forgets a job that ended.
   void Remove(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What is known of a job that runs here.
   std::optional<Progress> Get(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  struct Snapshot {
-    int64_t sequence = 0;  // rises with every change of any job
-    std::optional<Progress> progress;
-  };
-  // Waits until the job changed after `after_sequence`, or the deadline, and returns what is known.
-  Snapshot Wait(const std::string& job, int64_t after_sequence, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Lets every waiter go, now and later: the server stops.
-  void Shutdown() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls `listener` after every change from now on, from the thread that made it and one call at a time. It must be
+  // quick and must not come back here. Nothing is called once this returns for an empty listener.
+  void Listen(Listener listener) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Entry {
-    int64_t sequence = 0;
-    std::optional<Progress> progress;
-  };
   // Nothing is told of a stage that goes on.
   void TellOfStage(const std::optional<Progress>& before, const std::optional<Progress>& after) const;
+  void Tell(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const StageObserver observer_;
   absl::Mutex mutex_;
-  absl::CondVar changed_;
-  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  Listener listener_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Progress> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace dpar

@@ -114,10 +114,9 @@ void TestServer::PrintLogTail() const {
   std::cerr << "--- end of dpard's log\n" << text.substr(start) << "--- \n";
 }
 
-std::shared_ptr<grpc::Channel> TestServer::MakeChannel() const {
+std::shared_ptr<grpc::Channel> TestServer::MakeChannel(grpc::ChannelArguments arguments) const {
   grpc::SslCredentialsOptions tls;
   tls.pem_root_certs = ReadFile(ca_file());
-  grpc::ChannelArguments arguments;
   // Connections of different tests, and of different runs of the server, have nothing to do with each other.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);

@@ -94,6 +94,8 @@ class TestServer {
   // Waits until it ends of itself; as Process::Wait.
   std::optional<int> AwaitEnd(absl::Duration timeout);
   [[nodiscard]] bool runs() const { return process_ != nullptr; }
+  // Of the process that runs.
+  [[nodiscard]] pid_t pid() const { return process_->pid(); }
   // Whether every thread of it stands still after SIGSTOP.
   [[nodiscard]] bool stopped() const { return process_ != nullptr && process_->stopped(); }
   // SIGTERM; the exit code, or nothing when it does not end within `timeout` (it is killed then).
@@ -114,7 +116,7 @@ class TestServer {
   void PrintLogTail() const;
 
   // A new TLS channel that trusts this server's CA.
-  [[nodiscard]] std::shared_ptr<grpc::Channel> MakeChannel() const;
+  [[nodiscard]] std::shared_ptr<grpc::Channel> MakeChannel(grpc::ChannelArguments arguments = {}) const;
   [[nodiscard]] Client MakeClient(const std::string& token) const { return Client(MakeChannel(), token); }
   [[nodiscard]] Client Operator() const { return MakeClient(operator_token()); }
   [[nodiscard]] Client Owner(const TenantAccess& tenant) const { return MakeClient(tenant.owner_token); }

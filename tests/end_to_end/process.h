@@ -45,6 +45,7 @@ class Process {
   std::optional<int> Wait(absl::Duration timeout);
   void Signal(int signal);
   [[nodiscard]] bool started() const { return pid_ > 0; }
+  [[nodiscard]] pid_t pid() const { return pid_; }
   // Whether SIGSTOP has taken effect.
   [[nodiscard]] bool stopped() const;
 

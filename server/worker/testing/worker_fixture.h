@@ -122,13 +122,12 @@ class WorkerFixture : public ::testing::Test {
   // Waits, at most a minute, until the job shows progress as asked.
   Progress AwaitProgress(const std::function<bool(const Progress&)>& reached) {
     const absl::Time deadline = absl::Now() + absl::Minutes(1);
-    int64_t seen = 0;
     while (absl::Now() < deadline) {
-      const ProgressBoard::Snapshot snapshot = board_.Wait(kJob, seen, absl::Now() + absl::Seconds(1));
-      seen = snapshot.sequence;
-      if (snapshot.progress.has_value() && reached(*snapshot.progress)) {
-        return *snapshot.progress;
+      const std::optional<Progress> progress = board_.Get(kJob);
+      if (progress.has_value() && reached(*progress)) {
+        return *progress;
       }
+      absl::SleepFor(absl::Milliseconds(1));
     }
     ADD_FAILURE() << "the job never got there";
     return {};
@@ -141,7 +140,7 @@ class WorkerFixture : public ::testing::Test {
   }
   // Cancels the running job and expects it to end within a second, before it completed anything of its stage.
   void ExpectPromptCancel(const std::string& stage) {
-    const std::optional<Progress> last = board_.Wait(kJob, 0, absl::InfinitePast()).progress;
+    const std::optional<Progress> last = board_.Get(kJob);
     const absl::Time asked = absl::Now();
     ASSERT_TRUE(Cancel().ok());
     worker_.Notify(kJob);

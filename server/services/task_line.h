@@ -1,0 +1,41 @@
+// Tasks done one after the other by one thread.
+#ifndef DPAR_SERVER_SERVICES_TASK_LINE_H_
+#define DPAR_SERVER_SERVICES_TASK_LINE_H_
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace dpar {
+
+// Thread-safe. For what may block and must not hold one of the few threads that gRPC calls back on.
+class TaskLine {
+ public:
+  using Task = std::function<void()>;
+
+  explicit TaskLine(size_t max_waiting);
+  // Does what is still waiting.
+  ~TaskLine();
+  TaskLine(const TaskLine&) = delete;
+  TaskLine& operator=(const TaskLine&) = delete;
+
+  // False, and the task is not done, when `max_waiting` are waiting already.
+  [[nodiscard]] bool Add(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const size_t max_waiting_;
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Task> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_SERVICES_TASK_LINE_H_

@@ -1,0 +1,327 @@
+#include "server/services/watch_hub.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "core/error.h"
+#include "server/queue/queue.h"
+#include "server/services/stream_watchdog.h"
+#include "server/services/watch.h"
+#include "server/store/message_text.h"
+#include "server/store/read_from.h"
+#include "spdlog/spdlog.h"
+
+namespace dpar {
+namespace {
+
+// A job is looked at that often when nothing was heard of it: notices can be lost, and other servers store progress.
+constexpr absl::Duration kPeriod = absl::Seconds(1);
+// Two looks after each other, and so two messages to a watcher, are at least this far apart,
+constexpr absl::Duration kSpacing = absl::Milliseconds(100);
+// and further, up to the period, where many watch one job: 5,000 messages a second for all of them together.
+constexpr absl::Duration kSpacingForOne = absl::Microseconds(200);
+// With what a look may come late, this keeps the promise of ten seconds.
+constexpr absl::Duration kHeartbeat = absl::Seconds(8);
+
+absl::Status Stopping() {
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                   "the server is stopping; the job goes on when it is back. Watch again");
+}
+
+}  // namespace
+
+WatchHub::WatchHub(Database& database, ProgressBoard& board, absl::Duration patience)
+    : database_(database), board_(board), patience_(patience) {
+  board_.Listen([this](const std::string& job) { Changed(job); });
+}
+
+WatchHub::~WatchHub() {
+  board_.Listen(nullptr);
+  Stop();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void WatchHub::Start() {
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void WatchHub::Stop() {
+  Effects effects;
+  {
+    const absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+    const std::map<std::string, JobPointer> jobs = jobs_;
+    for (const auto& [name, job] : jobs) {
+      const std::set<std::shared_ptr<Watch>> watches = job->watches;
+      for (const std::shared_ptr<Watch>& watch : watches) {
+        EndWith(watch, Stopping(), effects);
+      }
+    }
+  }
+  Perform(std::move(effects));
+}
+
+void WatchHub::Join(const std::shared_ptr<Watch>& watch, const std::string& job, int64_t after_sequence) {
+  Effects effects;
+  {
+    const absl::MutexLock lock(&mutex_);
+    if (stopping_) {
+      EndWith(watch, Stopping(), effects);
+    } else if (!watch->end_.has_value()) {
+      watch->job_ = job;
+      watch->sequence_ = after_sequence;
+      JobPointer& watched = jobs_[job];
+      if (watched == nullptr) {
+        watched = std::make_shared<Job>();
+      }
+      watched->watches.insert(watch);
+      Hasten(job, *watched);
+    }
+    Release(watch, effects);
+  }
+  Perform(std::move(effects));
+}
+
+void WatchHub::Refuse(const std::shared_ptr<Watch>& watch, const absl::Status& status) {
+  Effects effects;
+  {
+    const absl::MutexLock lock(&mutex_);
+    EndWith(watch, status, effects);
+    Release(watch, effects);
+  }
+  Perform(std::move(effects));
+}
+
+void WatchHub::Leave(const std::shared_ptr<Watch>& watch) {
+  Effects effects;
+  {
+    const absl::MutexLock lock(&mutex_);
+    EndWith(watch, absl::CancelledError("the caller went away"), effects);
+  }
+  Perform(std::move(effects));
+}
+
+void WatchHub::Sent(const std::shared_ptr<Watch>& watch, bool taken) {
+  Effects effects;
+  {
+    const absl::MutexLock lock(&mutex_);
+    watch->sending_ = false;
+    if (!taken) {
+      EndWith(watch, absl::CancelledError("the caller went away"), effects);
+    } else if (watch->terminal_) {
+      EndWith(watch, absl::OkStatus(), effects);
+    } else if (std::exchange(watch->behind_, false) && !watch->end_.has_value()) {
+      Hasten(watch->job_, *jobs_.at(watch->job_));
+    }
+    Release(watch, effects);
+  }
+  Perform(std::move(effects));
+}
+
+void WatchHub::Changed(const std::string& job) {
+  const absl::MutexLock lock(&mutex_);
+  if (job.empty()) {
+    for (const auto& [name, watched] : jobs_) {
+      Hasten(name, *watched);
+    }
+  } else if (const auto watched = jobs_.find(job); watched != jobs_.end()) {
+    Hasten(job, *watched->second);
+  }
+}
+
+void WatchHub::Loop() {
+  while (true) {
+    const absl::Time next = Look(absl::Now());
+    const absl::MutexLock lock(&mutex_);
+    const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wake_ || stopping_; };
+    mutex_.AwaitWithDeadline(absl::Condition(&wanted), next);
+    if (stopping_) {
+      return;
+    }
+  }
+}
+
+absl::Time WatchHub::Look(absl::Time now) {
+  const std::map<std::string, JobPointer> due = TakeDue(now);
+  const States states = Read(due, now);
+  Effects effects;
+  absl::Time next;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const auto& [name, job] : due) {
+      Tell(*job, states.at(name), now, effects);
+    }
+    next = agenda_.empty() ? absl::InfiniteFuture() : agenda_.begin()->first;
+  }
+  Perform(std::move(effects));
+  return next;
+}
+
+// A change that comes from here on makes the job due again, though it may be part of what is read next.
+std::map<std::string, WatchHub::JobPointer> WatchHub::TakeDue(absl::Time now) {
+  const absl::MutexLock lock(&mutex_);
+  std::map<std::string, JobPointer> due;
+  while (!agenda_.empty() && agenda_.begin()->first <= now) {
+    const std::string name = agenda_.begin()->second;
+    const JobPointer& job = jobs_.at(name);
+    job->last_look = now;
+    Schedule(name, *job, now + kPeriod);
+    due.emplace(name, job);
+  }
+  wake_ = false;
+  return due;
+}
+
+WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, absl::Time now) {
+  States states;
+  if (jobs.empty()) {
+    return states;
+  }
+  std::vector<std::string> names;
+  std::map<std::string, std::optional<Progress>> progress;
+  // The board goes before the store: what a job says here is then never older than a state that is said to follow it.
+  for (const auto& [name, job] : jobs) {
+    names.push_back(name);
+    progress[name] = board_.Get(name);
+  }
+  const absl::StatusOr<JobStandings> standings =
+      ReadFrom(database_, [&](Transaction& transaction) { return GetStandings(transaction, names); });
+  for (const std::string& name : names) {
+    if (!standings.ok()) {
+      states.emplace(name, standings.status());
+      continue;
+    }
+    const auto standing = standings->find(name);
+    if (standing == standings->end()) {
+      states.emplace(name, ResourceNotFound(name));
+    } else if (!standing->second.ok()) {
+      states.emplace(name, standing->second.status());
+    } else {
+      // A job that runs on another server is known by what that one stored.
+      const v1::Job& job = *standing->second;
+      if (!progress[name].has_value() && job.has_progress()) {
+        progress[name] = FromProto(job.progress());
+      }
+      states.emplace(name, DescribeProgress(job, progress[name], now));
+    }
+  }
+  return states;
+}
+
+void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state, absl::Time now, Effects& effects) {
+  if (state.ok() && (job.version == 0 || !SaysTheSame(*state, job.state))) {
+    job.state = *state;
+    ++job.version;
+  }
+  std::shared_ptr<v1::WatchJobResponse> shared;
+  if (state.ok()) {
+    shared = std::make_shared<v1::WatchJobResponse>(*state);
+    shared->set_sequence(absl::ToUnixMicros(now));
+    *shared->mutable_time() = ToTimestamp(absl::ToUnixMicros(now));
+  }
+  const std::set<std::shared_ptr<Watch>> watches = job.watches;
+  for (const std::shared_ptr<Watch>& watch : watches) {
+    if (watch->sending_) {
+      TellBusy(watch, job.version, now, effects);
+      continue;
+    }
+    const bool owed = watch->version_ == 0 || now - watch->last_sent_ >= kHeartbeat;
+    if (!state.ok()) {
+      // A store that is away for a moment is no news to anybody who is owed none.
+      if (owed || !absl::IsUnavailable(state.status())) {
+        EndWith(watch, state.status(), effects);
+      }
+      continue;
+    }
+    if (!owed && watch->version_ == job.version) {
+      continue;
+    }
+    std::shared_ptr<v1::WatchJobResponse> message = shared;
+    if (watch->sequence_ >= shared->sequence()) {
+      message = std::make_shared<v1::WatchJobResponse>(*shared);
+      message->set_sequence(watch->sequence_ + 1);
+    }
+    watch->sequence_ = message->sequence();
+    watch->version_ = job.version;
+    watch->last_sent_ = now;
+    watch->sending_ = true;
+    watch->terminal_ = message->terminal();
+    ++watch->holds_;
+    effects.sends.emplace_back(watch, std::move(message));
+  }
+}
+
+void WatchHub::TellBusy(const std::shared_ptr<Watch>& watch, int64_t version, absl::Time now, Effects& effects) {
+  if (now - watch->last_sent_ < patience_) {
+    watch->behind_ = watch->version_ != version;
+    return;
+  }
+  spdlog::info("a watch is ended: its caller took nothing for {} s (limit max_idle_seconds)",
+               absl::ToInt64Seconds(patience_));
+  ++watch->holds_;
+  effects.cancels.push_back(watch);
+  EndWith(watch, IdleTooLong(patience_), effects);
+}
+
+void WatchHub::Schedule(const std::string& name, Job& job, absl::Time when) {
+  agenda_.erase({job.due, name});
+  job.due = when;
+  wake_ = wake_ || agenda_.empty() || when < agenda_.begin()->first;
+  agenda_.emplace(when, name);
+}
+
+// Makes a job due as soon as the one before allows.
+void WatchHub::Hasten(const std::string& name, Job& job) {
+  const absl::Duration spacing =
+      std::clamp(kSpacingForOne * static_cast<int64_t>(job.watches.size()), kSpacing, kPeriod);
+  if (job.last_look + spacing < job.due) {
+    Schedule(name, job, job.last_look + spacing);
+  }
+}
+
+// Nothing is sent any more, and the job is forgotten with its last watcher. The sink is told when nothing holds it.
+void WatchHub::EndWith(const std::shared_ptr<Watch>& watch, const absl::Status& status, Effects& effects) {
+  if (watch->end_.has_value()) {
+    return;
+  }
+  watch->end_ = status;
+  if (const auto watched = jobs_.find(watch->job_); watched != jobs_.end()) {
+    Job& job = *watched->second;
+    job.watches.erase(watch);
+    if (job.watches.empty()) {
+      agenda_.erase({job.due, watch->job_});
+      jobs_.erase(watched);
+    }
+  }
+  if (watch->holds_ == 0) {
+    effects.ends.emplace_back(watch, status);
+  }
+}
+
+void WatchHub::Release(const std::shared_ptr<Watch>& watch, Effects& effects) {
+  if (--watch->holds_ == 0 && watch->end_.has_value()) {
+    effects.ends.emplace_back(watch, *watch->end_);
+  }
+}
+
+void WatchHub::Perform(Effects effects) {
+  for (const auto& [watch, message] : effects.sends) {
+    watch->sink_.Send(message);
+  }
+  if (!effects.cancels.empty()) {
+    for (const std::shared_ptr<Watch>& watch : effects.cancels) {
+      watch->sink_.Cancel();
+    }
+    const absl::MutexLock lock(&mutex_);
+    for (const std::shared_ptr<Watch>& watch : effects.cancels) {
+      Release(watch, effects);
+    }
+  }
+  for (const auto& [watch, status] : effects.ends) {
+    watch->sink_.End(status);
+  }
+}
+
+}  // namespace dpar
