@@ -9,7 +9,7 @@
 //   Uploads           files on their way in                             server/uploads/uploads.h
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
 //   Worker            threads that run queued jobs                      server/worker/worker.h
-//   Authenticator, Gate, StreamLimiter                                  server/auth, server/services
+//   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
 //   DatasetService, TrainingService, BudgetService, OperatorService, ServerService, and gRPC's health and reflection
 //                                                                       server/services
 //
@@ -57,6 +57,7 @@
 #include "server/services/rooms.h"
 #include "server/services/server_service.h"
 #include "server/services/stream_limiter.h"
+#include "server/services/stream_watchdog.h"
 #include "server/services/training_service.h"
 #include "server/store/check_datasets.h"
 #include "server/store/data_directory.h"
@@ -274,9 +275,10 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   const Authenticator authenticator(database);
   const Gate gate(authenticator);
   StreamLimiter streams(config.limits.max_streams);
+  StreamWatchdog watchdog(absl::Seconds(config.limits.max_idle_seconds));
   std::atomic<bool> stopping = false;
-  const Rooms rooms{database, directory, config.limits,          gate,    uploads,
-                    progress, streams,   worker_options.threads, stopping};
+  const Rooms rooms{database, directory, config.limits,          gate,    uploads, progress,
+                    streams,  watchdog,  worker_options.threads, stopping};
   absl::Status status = Listen(config, rooms, key, stopping, signals);
   worker.Stop();
   return status;

@@ -7,6 +7,7 @@
 #include "server/limits.h"
 #include "server/services/gate.h"
 #include "server/services/stream_limiter.h"
+#include "server/services/stream_watchdog.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/uploads/uploads.h"
@@ -23,6 +24,8 @@ struct Rooms {
   Uploads& uploads;
   ProgressBoard& progress;
   StreamLimiter& streams;
+  // Ends streams whose callers send or take nothing.
+  StreamWatchdog& watchdog;
   // Threads that a job gets where it runs, for the estimate of its memory.
   int job_threads;
   // Set before the server shuts down: streams end with UNAVAILABLE.

@@ -140,10 +140,11 @@ grpc::Status TrainingServiceImpl::WatchJob(grpc::ServerContext* context, const v
 grpc::Status TrainingServiceImpl::DownloadModel(grpc::ServerContext* context, const v1::DownloadModelRequest* request,
                                                 grpc::ServerWriter<v1::DownloadModelResponse>* writer) {
   return rooms_.gate.Admit(*context, "TrainingService/DownloadModel",
-                           [&](const Identity& caller) { return SendModel(caller, *request, *writer); });
+                           [&](const Identity& caller) { return SendModel(*context, caller, *request, *writer); });
 }
 
-absl::Status TrainingServiceImpl::SendModel(const Identity& caller, const v1::DownloadModelRequest& request,
+absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const Identity& caller,
+                                            const v1::DownloadModelRequest& request,
                                             grpc::ServerWriter<v1::DownloadModelResponse>& writer) {
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kReadOwn, name.tenant, name.name));
@@ -159,8 +160,13 @@ absl::Status TrainingServiceImpl::SendModel(const Identity& caller, const v1::Do
                                             output.script_sha256}
                                 : ModelFile{rooms_.directory.WeightsFile(name.name, output.lease), output.weights_bytes,
                                             output.weights_sha256};
-  return Download(file, name.name, request.offset(),
-                  [&](const v1::DownloadModelResponse& message) { return writer.Write(message); });
+  const std::unique_ptr<StreamWatchdog::Handle> idle = rooms_.watchdog.Enter(context);
+  absl::Status sent = Download(file, name.name, request.offset(), [&](const v1::DownloadModelResponse& message) {
+    idle->Touch();
+    return writer.Write(message);
+  });
+  DPAR_RETURN_IF_ERROR(idle->status());
+  return sent;
 }
 
 grpc::Status TrainingServiceImpl::GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,

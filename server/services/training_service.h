@@ -26,7 +26,7 @@ class TrainingServiceImpl final : public v1::TrainingService::Service {
  private:
   absl::Status Submit(const Identity& caller, const v1::CreateJobRequest& request, v1::Job& response);
   absl::Status Cancel(const Identity& caller, const v1::CancelJobRequest& request, v1::Job& response);
-  absl::Status SendModel(const Identity& caller, const v1::DownloadModelRequest& request,
+  absl::Status SendModel(grpc::ServerContext& context, const Identity& caller, const v1::DownloadModelRequest& request,
                          grpc::ServerWriter<v1::DownloadModelResponse>& writer);
 
   const Rooms& rooms_;

@@ -91,7 +91,7 @@ class WatchTest : public ::testing::Test {
     gate_ = std::make_unique<Gate>(*authenticator_);
     uploads_ = std::make_unique<Uploads>(*database_, *directory_, limits_);
     rooms_ = std::unique_ptr<Rooms>(
-        new Rooms{*database_, *directory_, limits_, *gate_, *uploads_, progress_, streams_, 1, stopping_});
+        new Rooms{*database_, *directory_, limits_, *gate_, *uploads_, progress_, streams_, watchdog_, 1, stopping_});
     StoredDataset dataset;
     dataset.dataset.set_name(kDataset);
     dataset.dataset.set_is_public(true);
@@ -141,6 +141,7 @@ class WatchTest : public ::testing::Test {
   std::unique_ptr<Uploads> uploads_;
   ProgressBoard progress_;
   StreamLimiter streams_{10};
+  StreamWatchdog watchdog_{absl::Minutes(1)};
   std::atomic<bool> stopping_ = false;
   bool gone_ = false;
   std::unique_ptr<Rooms> rooms_;
