@@ -44,6 +44,8 @@ struct Limits {
 inline constexpr int64_t kMessageOverheadBytes = 64 << 10;
 // Bytes of a file in one DownloadModel message.
 inline constexpr int64_t kDownloadChunkBytes = 256 << 10;
+// Bytes of a stream that a caller may send ahead of its handler.
+inline constexpr int kStreamWindowBytes = 4 << 20;
 // Threads that gRPC may use for calls, of all tenants together.
 inline constexpr int kMaxServerThreads = 512;
 

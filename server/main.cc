@@ -7,6 +7,7 @@
 //   CheckDatasets, CheckLedgers                                         server/store/check_datasets.h
 //                     instead of all that follows, for `dpard check`    server/worker/check_ledgers.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
+//   Janitor           clears away what has expired                      server/uploads/janitor.h
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
 //   Worker            threads that run queued jobs                      server/worker/worker.h
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
@@ -63,6 +64,7 @@
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/store/message_text.h"
+#include "server/uploads/janitor.h"
 #include "server/uploads/uploads.h"
 #include "server/worker/check_ledgers.h"
 #include "server/worker/progress.h"
@@ -176,6 +178,10 @@ class Listener {
     int port = 0;
     // Without this, a second server on the same port would silently take half of its connections.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    // The window of a stream, which gRPC would raise to whatever the connection carries: what a caller may have sent
+    // before a handler took it, and so what every upload costs in memory.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
     builder.AddListeningPort(config.listen, credentials, &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(config.limits.max_chunk_bytes + kMessageOverheadBytes));
     grpc::ResourceQuota quota("dpard");
@@ -252,6 +258,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
   Uploads uploads(database, directory, config.limits);
   DPAR_RETURN_IF_ERROR(uploads.Sweep());
+  Janitor janitor(database, uploads, config.limits);
+  janitor.Start();
   ProgressBoard progress;
   const WorkerOptions worker_options = WorkerOptionsOf(config);
   Worker worker(database, directory, key, progress, worker_options);

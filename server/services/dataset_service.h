@@ -27,8 +27,8 @@ class DatasetServiceImpl final : public v1::DatasetService::Service {
                              v1::DeleteDatasetResponse* response) override;
 
  private:
-  absl::Status Receive(const Identity& caller, grpc::ServerReader<v1::WriteUploadRequest>& reader,
-                       v1::WriteUploadResponse& response);
+  absl::Status Receive(const Identity& caller, grpc::ServerContext& context,
+                       grpc::ServerReader<v1::WriteUploadRequest>& reader, v1::WriteUploadResponse& response);
   absl::Status Delete(const Identity& caller, const v1::DeleteDatasetRequest& request,
                       v1::DeleteDatasetResponse& response);
 

@@ -83,9 +83,10 @@ struct StoredUpload {
 // RESOURCE_EXHAUSTED past `max_open` open uploads of the tenant.
 absl::Status InsertUpload(Transaction& transaction, const StoredUpload& upload, int64_t max_open);
 absl::StatusOr<StoredUpload> GetUpload(Transaction& transaction, const std::string& name);
-// Names of a tenant's open uploads that were opened before a time.
+// Names of open uploads that were opened before a time, of a tenant or, when it is empty, of all; at most so many, in
+// the order of their names, and only those after one.
 absl::StatusOr<std::vector<std::string>> OpenUploadsBefore(Transaction& transaction, const std::string& tenant,
-                                                           absl::Time time);
+                                                           absl::Time time, const std::string& after, int64_t most);
 absl::Status SetUploadState(Transaction& transaction, const std::string& name, v1::Upload::State state);
 
 // Idempotency: the serialised answer to an earlier request of the same scope (tenant and method) and id. A different
@@ -97,6 +98,8 @@ absl::StatusOr<bool> ClaimAnswer(Transaction& transaction, const std::string& sc
                                  const std::string& fingerprint, absl::Time now);
 absl::Status StoreAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
                          const std::string& answer);
+// Forgets answers from before a time, the oldest first and at most so many. How many it were.
+absl::StatusOr<int64_t> ForgetAnswers(Transaction& transaction, absl::Time before, int64_t most);
 
 }  // namespace dpar
 

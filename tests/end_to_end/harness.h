@@ -94,6 +94,8 @@ class TestServer {
   // Waits until it ends of itself; as Process::Wait.
   std::optional<int> AwaitEnd(absl::Duration timeout);
   [[nodiscard]] bool runs() const { return process_ != nullptr; }
+  // Of a server that runs.
+  [[nodiscard]] pid_t pid() const { return process_->pid(); }
   // Whether every thread of it stands still after SIGSTOP.
   [[nodiscard]] bool stopped() const { return process_ != nullptr && process_->stopped(); }
   // SIGTERM; the exit code, or nothing when it does not end within `timeout` (it is killed then).
