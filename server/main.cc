@@ -7,6 +7,7 @@
 //   CheckDatasets, CheckLedgers                                         server/store/check_datasets.h
 //                     instead of all that follows, for `dpard check`    server/worker/check_ledgers.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
+//   Janitor           clears away what has expired                      server/uploads/janitor.h
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
 //   Worker            threads that run queued jobs                      server/worker/worker.h
 //   Metrics, AuditLog what is counted, and who did what                 server/observe/metrics.h, audit_log.h
@@ -73,6 +74,7 @@
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/store/message_text.h"
+#include "server/uploads/janitor.h"
 #include "server/uploads/uploads.h"
 #include "server/worker/check_ledgers.h"
 #include "server/worker/progress.h"
@@ -193,6 +195,10 @@ class Listener {
     int port = 0;
     // Without this, a second server on the same port would silently take half of its connections.
     builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+    // The window of a stream, which gRPC would raise to whatever the connection carries: what a caller may have sent
+    // before a handler took it, and so what every upload costs in memory.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
     builder.AddListeningPort(config.listen, credentials, &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(config.limits.max_chunk_bytes + kMessageOverheadBytes));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
@@ -273,7 +279,7 @@ absl::Status StartMonitor(const Config& config, const DataDirectory& directory, 
 
 // Accepts calls until a signal comes.
 absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& key, Monitor& monitor, AuditLog& audit,
-                    const sigset_t& signals) {
+                    std::atomic<bool>& stopping, const sigset_t& signals) {
   const DataDirectory& directory = rooms.directory;
   DPAR_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials, Credentials(directory));
   Listener listener(rooms, DescribeServer(config.limits), DescribeKey(key, directory));
@@ -287,6 +293,7 @@ absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& 
   }
   monitor.Drain();
   listener.Drain();
+  stopping = true;
   rooms.hub.Stop();
   listener.Stop();
   DPAR_RETURN_IF_ERROR(announced);
@@ -297,6 +304,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
   Uploads uploads(database, directory, config.limits);
   DPAR_RETURN_IF_ERROR(uploads.Sweep());
+  Janitor janitor(database, uploads, config.limits);
+  janitor.Start();
   Metrics metrics;
   ProgressBoard progress(
       [&metrics](const std::string& stage, absl::Duration took) { metrics.StageEnded(stage, took); });
@@ -336,9 +345,10 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   WatchHub hub(database, progress, max_idle);
   hub.Start();
   TaskLine admissions(kMaxAdmissionsWaiting);
-  const Rooms rooms{database, directory,  config.limits,          gate,    uploads, streams, watches, watchdog,
-                    hub,      admissions, worker_options.threads, &metrics};
-  absl::Status status = Listen(config, rooms, key, monitor, *audit, signals);
+  std::atomic<bool> stopping = false;
+  const Rooms rooms{database, directory,  config.limits,          gate,     uploads, streams, watches, watchdog,
+                    hub,      admissions, worker_options.threads, stopping, &metrics};
+  absl::Status status = Listen(config, rooms, key, monitor, *audit, stopping, signals);
   worker.Stop();
   return status;
 }

@@ -67,6 +67,20 @@ v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::s
   return open;
 }
 
+// A check as a line of progress. Waiting for another file has no measure.
+ProgressState CheckProgressOf(const v1::UploadCheck& check) {
+  constexpr int64_t kSteps = 1000;
+  ProgressState state;
+  state.stage = absl::StrCat("checking: ", check.stage());
+  if (check.stage() == "waiting") {
+    state.note = "the server is checking another file";
+    return state;
+  }
+  state.total = kSteps;
+  state.completed = static_cast<int64_t>(kSteps * std::clamp(check.fraction(), 0.0, 1.0));
+  return state;
+}
+
 // Turns byte counts into progress: rate and ETA are over the whole upload.
 class UploadMeter {
  public:
@@ -101,10 +115,34 @@ class UploadMeter {
       line_.Update(checking);
     }
   }
-  void Finish() { line_.Finish(); }
+
+  void Check(const v1::UploadCheck& check) {
+    ProgressState state = CheckProgressOf(check);
+    if (state.stage != checking_.stage) {
+      CompleteStage();
+    }
+    checking_ = std::move(state);
+    line_.Update(checking_);
+  }
+
+  void Finish(bool sealed) {
+    if (sealed) {
+      CompleteStage();
+    }
+    line_.Finish();
+  }
 
  private:
+  // Of a check's stage that is over, the last part may not have been seen.
+  void CompleteStage() {
+    if (checking_.total > 0) {
+      checking_.completed = checking_.total;
+      line_.Update(checking_);
+    }
+  }
+
   ProgressLine line_;
+  ProgressState checking_;
   std::optional<absl::Time> started_;
   int64_t first_ = 0;
   bool sealing_ = false;
@@ -164,9 +202,10 @@ absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments
   options.finish_request_id = NewRequestId(session.random());
   options.chunk_bytes = std::clamp<int64_t>(info.limits().max_chunk_bytes(), 1, kChunkBytes);
   UploadMeter meter(session);
-  const auto response =
-      UploadFile(*connection, options, [&meter](int64_t sent, int64_t total) { meter.Update(sent, total); });
-  meter.Finish();
+  const auto response = UploadFile(
+      *connection, options, [&meter](int64_t sent, int64_t total) { meter.Update(sent, total); },
+      [&meter](const v1::UploadCheck& check) { meter.Check(check); });
+  meter.Finish(response.ok());
   DPAR_RETURN_IF_ERROR(response.status());
   std::optional<v1::Budget> budget;
   if (!arguments.is_public) {

@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "client/sdk/download.h"
 #include "client/sdk/upload.h"
 #include "client/sdk/watch.h"
@@ -23,6 +24,9 @@ namespace dpar {
 namespace {
 
 using ::testing::ElementsAre;
+
+void IgnoreCheck(const v1::UploadCheck& /*check*/) {}
+const CheckProgress kUnchecked = IgnoreCheck;
 
 grpc::Status Unavailable() { return {grpc::StatusCode::UNAVAILABLE, "broken off by the test"}; }
 
@@ -34,6 +38,10 @@ class FakeDatasets final : public v1::DatasetService::Service {
   std::vector<int64_t> offsets;
   std::string sha256;
   std::string authorization;
+  // What GetUpload tells of the check, one after the other; FinishUpload waits until all of it was told.
+  absl::Mutex mutex;
+  std::vector<std::string> check_stages;
+  size_t check_stage = 0;
 
   grpc::Status OpenUpload(grpc::ServerContext* context, const v1::OpenUploadRequest* request,
                           v1::Upload* upload) override {
@@ -63,11 +71,18 @@ class FakeDatasets final : public v1::DatasetService::Service {
                          v1::Upload* upload) override {
     upload->set_name(request->name());
     upload->set_committed_offset(static_cast<int64_t>(received.size()));
+    const absl::MutexLock lock(&mutex);
+    if (check_stage < check_stages.size()) {
+      upload->mutable_check()->set_stage(check_stages[check_stage++]);
+    }
     return grpc::Status::OK;
   }
   grpc::Status FinishUpload(grpc::ServerContext* /*context*/, const v1::FinishUploadRequest* request,
                             v1::FinishUploadResponse* response) override {
     sha256 = request->sha256();
+    const auto all_seen = [this] { return check_stage == check_stages.size(); };
+    const absl::MutexLock lock(&mutex);
+    mutex.Await(absl::Condition(&all_seen));
     response->mutable_dataset()->set_name("tenants/t/datasets/d");
     return grpc::Status::OK;
   }
@@ -185,10 +200,13 @@ TEST_F(TransferTest, AnUploadSendsEveryByteOnceWithItsDigestAndTheToken) {
   options.path = WriteFile(1000);
   options.chunk_bytes = 64;
   int64_t last = -1;
-  const auto response = UploadFile(*connection_, options, [&](int64_t sent, int64_t total) {
-    EXPECT_EQ(total, 1000);
-    last = sent;
-  });
+  const auto response = UploadFile(
+      *connection_, options,
+      [&](int64_t sent, int64_t total) {
+        EXPECT_EQ(total, 1000);
+        last = sent;
+      },
+      kUnchecked);
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(response->dataset().name(), "tenants/t/datasets/d");
   EXPECT_EQ(datasets_.received, content_);
@@ -202,17 +220,37 @@ TEST_F(TransferTest, ABrokenUploadGoesOnFromTheCommittedOffset) {
   UploadOptions options;
   options.path = WriteFile(1000);
   options.chunk_bytes = 64;
-  const auto response = UploadFile(*connection_, options, [](int64_t, int64_t) {});
+  const auto response = UploadFile(
+      *connection_, options, [](int64_t, int64_t) {}, kUnchecked);
   ASSERT_TRUE(response.ok()) << response.status();
   EXPECT_EQ(datasets_.received, content_);
   EXPECT_EQ(datasets_.sha256, Sha256Hex(content_));
   EXPECT_THAT(datasets_.offsets, ElementsAre(0, 128, 256));
 }
 
+TEST_F(TransferTest, TheServersCheckIsShownWhileItRuns) {
+  datasets_.check_stages = {"waiting", "parsing", "sealing"};
+  UploadOptions options;
+  options.path = WriteFile(1000);
+  options.chunk_bytes = 64;
+  std::vector<std::string> stages;
+  const auto response = UploadFile(
+      *connection_, options, [](int64_t, int64_t) {},
+      [&](const v1::UploadCheck& check) { stages.push_back(check.stage()); });
+  ASSERT_TRUE(response.ok()) << response.status();
+  // The answer may overtake the last one.
+  ASSERT_GE(stages.size(), 2U);
+  stages.resize(2);
+  EXPECT_THAT(stages, ElementsAre("waiting", "parsing"));
+}
+
 TEST_F(TransferTest, AMissingFileIsRefusedBeforeAnyCall) {
   UploadOptions options;
   options.path = directory_ + "/missing";
-  EXPECT_EQ(UploadFile(*connection_, options, [](int64_t, int64_t) {}).status().code(),
+  EXPECT_EQ(UploadFile(
+                *connection_, options, [](int64_t, int64_t) {}, kUnchecked)
+                .status()
+                .code(),
             absl::StatusCode::kInvalidArgument);
   EXPECT_TRUE(datasets_.authorization.empty());
 }

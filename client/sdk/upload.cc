@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -19,6 +20,7 @@ namespace dpar {
 namespace {
 
 constexpr int kFailuresWithoutProgress = 8;
+constexpr absl::Duration kCheckPeriod = absl::Milliseconds(250);
 
 // The file, read in chunks from any offset and hashed once in order, however often a part of it is read.
 class HashedFile {
@@ -165,10 +167,34 @@ absl::Status WriteAll(Connection& connection, const UploadOptions& options, cons
   return file.CatchUp(file.size(), options.chunk_bytes);
 }
 
+// Finishes the upload, and tells how far the server is until it answers.
+absl::StatusOr<v1::FinishUploadResponse> FinishWatched(Connection& connection, const v1::FinishUploadRequest& finish,
+                                                       const CheckProgress& on_check) {
+  Cancellation answered;
+  std::thread watcher([&] {
+    for (answered.Sleep(kCheckPeriod); !answered.cancelled(); answered.Sleep(kCheckPeriod)) {
+      grpc::ClientContext context;
+      connection.Authorise(context);
+      const Cancellation::Attachment attachment(answered, context);
+      v1::GetUploadRequest request;
+      request.set_name(finish.name());
+      v1::Upload upload;
+      // That it cannot be asked now is of no concern: the answer to FinishUpload counts.
+      if (connection.datasets().GetUpload(&context, request, &upload).ok() && upload.has_check()) {
+        on_check(upload.check());
+      }
+    }
+  });
+  absl::StatusOr<v1::FinishUploadResponse> response = connection.FinishUpload(finish);
+  answered.Cancel();
+  watcher.join();
+  return response;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::FinishUploadResponse> UploadFile(Connection& connection, const UploadOptions& options,
-                                                    const UploadProgress& on_progress) {
+                                                    const UploadProgress& on_progress, const CheckProgress& on_check) {
   DPAR_ASSIGN_OR_RETURN(HashedFile file, OpenFile(options.path));
   v1::OpenUploadRequest open = options.open;
   open.set_size_bytes(file.size());
@@ -178,7 +204,7 @@ absl::StatusOr<v1::FinishUploadResponse> UploadFile(Connection& connection, cons
   finish.set_name(upload.name());
   finish.set_sha256(file.Sha256());
   finish.set_request_id(options.finish_request_id);
-  return connection.FinishUpload(finish);
+  return FinishWatched(connection, finish, on_check);
 }
 
 }  // namespace dpar

@@ -22,10 +22,14 @@ struct UploadOptions {
 // Bytes handed to the connection so far, of all. Falls back when the server lost some.
 using UploadProgress = std::function<void(int64_t sent, int64_t total)>;
 
+// How far the server's check of the whole file is. Called from a thread of its own while UploadFile waits for the end.
+using CheckProgress = std::function<void(const v1::UploadCheck& check)>;
+
 // Opens, writes and finishes an upload. The SHA-256 is computed from the bytes as they are read. After a transport
 // failure it asks for the committed offset and goes on from there; eight failures without a byte in between end it.
+// While the server checks the file, it is asked four times a second how far it is.
 absl::StatusOr<v1::FinishUploadResponse> UploadFile(Connection& connection, const UploadOptions& options,
-                                                    const UploadProgress& on_progress);
+                                                    const UploadProgress& on_progress, const CheckProgress& on_check);
 
 }  // namespace dpar
 

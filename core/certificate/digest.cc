@@ -1,8 +1,10 @@
 #include "core/certificate/digest.h"
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -52,17 +54,24 @@ std::string Sha256Hex(absl::string_view bytes) {
   return HexOf(digest.data());
 }
 
-absl::StatusOr<std::string> Sha256File(const std::string& path) {
+absl::StatusOr<std::string> Sha256File(const std::string& path, const StageReport& report) {
   const File file(std::fopen(path.c_str(), "rb"), &std::fclose);
-  if (file == nullptr) {
+  struct stat facts = {};
+  if (file == nullptr || fstat(fileno(file.get()), &facts) != 0) {
     return UnreadableFile(path, errno);
   }
+  const auto total = static_cast<double>(std::max<off_t>(facts.st_size, 1));
+  double done = 0;
   const DigestContext context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   Require(context != nullptr && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1);
   std::string chunk(kFileChunkBytes, '\0');
   size_t size = 0;
   while ((size = std::fread(chunk.data(), 1, chunk.size(), file.get())) > 0) {
     Require(EVP_DigestUpdate(context.get(), chunk.data(), size) == 1);
+    done += static_cast<double>(size);
+    if (!report(std::min(1.0, done / total))) {
+      return absl::CancelledError("the digest of a file was stopped");
+    }
   }
   if (std::ferror(file.get()) != 0) {
     return UnreadableFile(path, EIO);
@@ -77,6 +86,38 @@ std::string HmacSha256Hex(absl::string_view key, absl::string_view message) {
   Require(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
                reinterpret_cast<const unsigned char*>(message.data()), message.size(), digest.data(),
                nullptr) != nullptr);
+  return HexOf(digest.data());
+}
+
+struct HmacSha256Stream::State {
+  using Mac = std::unique_ptr<EVP_MAC, decltype(&EVP_MAC_free)>;
+  using Context = std::unique_ptr<EVP_MAC_CTX, decltype(&EVP_MAC_CTX_free)>;
+  Mac mac{EVP_MAC_fetch(nullptr, "HMAC", nullptr), &EVP_MAC_free};
+  Context context{EVP_MAC_CTX_new(mac.get()), &EVP_MAC_CTX_free};
+};
+
+HmacSha256Stream::HmacSha256Stream(absl::string_view key) : state_(std::make_unique<State>()) {
+  std::string digest_name = "SHA256";
+  const std::array<OSSL_PARAM, 2> parameters = {
+      OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest_name.data(), 0), OSSL_PARAM_construct_end()};
+  Require(state_->context != nullptr &&
+          EVP_MAC_init(state_->context.get(), reinterpret_cast<const unsigned char*>(key.data()), key.size(),
+                       parameters.data()) == 1);
+}
+
+HmacSha256Stream::HmacSha256Stream(HmacSha256Stream&& other) noexcept = default;
+HmacSha256Stream& HmacSha256Stream::operator=(HmacSha256Stream&& other) noexcept = default;
+HmacSha256Stream::~HmacSha256Stream() = default;
+
+void HmacSha256Stream::Add(std::span<const std::byte> piece) {
+  Require(EVP_MAC_update(state_->context.get(), reinterpret_cast<const unsigned char*>(piece.data()), piece.size()) ==
+          1);
+}
+
+std::string HmacSha256Stream::Hex() {
+  std::array<unsigned char, kSha256Bytes> digest{};
+  size_t length = 0;
+  Require(EVP_MAC_final(state_->context.get(), digest.data(), &length, digest.size()) == 1 && length == kSha256Bytes);
   return HexOf(digest.data());
 }
 

@@ -2,22 +2,43 @@
 #ifndef DPAR_CORE_CERTIFICATE_DIGEST_H_
 #define DPAR_CORE_CERTIFICATE_DIGEST_H_
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/stage.h"
 
 namespace dpar {
 
 // Lower-case hex of SHA-256.
 std::string Sha256Hex(absl::string_view bytes);
 
-// Lower-case hex of the SHA-256 of a file's bytes. NOT_FOUND or UNAVAILABLE when it cannot be read.
-absl::StatusOr<std::string> Sha256File(const std::string& path);
+// Lower-case hex of the SHA-256 of a file's bytes. NOT_FOUND or UNAVAILABLE when it cannot be read, CANCELLED once
+// `report` says no.
+absl::StatusOr<std::string> Sha256File(const std::string& path, const StageReport& report = AlwaysGoOn);
 
 // Lower-case hex of HMAC-SHA-256 of `message` under `key` (raw bytes).
 std::string HmacSha256Hex(absl::string_view key, absl::string_view message);
+
+// The same of a message that comes in pieces.
+class HmacSha256Stream {
+ public:
+  explicit HmacSha256Stream(absl::string_view key);
+  HmacSha256Stream(HmacSha256Stream&& other) noexcept;
+  HmacSha256Stream& operator=(HmacSha256Stream&& other) noexcept;
+  ~HmacSha256Stream();
+
+  void Add(std::span<const std::byte> piece);
+  // Once, after the last piece.
+  std::string Hex();
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
 
 // Standard base64 with padding. Decoding accepts exactly what encoding gives.
 std::string Base64Encode(absl::string_view bytes);

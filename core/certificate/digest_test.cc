@@ -4,7 +4,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -35,6 +37,24 @@ TEST(Sha256FileTest, IsTheDigestOfTheFilesBytes) {
   std::filesystem::remove(path);
 }
 
+TEST(Sha256FileTest, TellsHowFarItIsAndStopsWhenItIsToldTo) {
+  const std::string path = ::testing::TempDir() + "/digest_test_large_file";
+  const std::string bytes(1 << 20, 'x');
+  std::ofstream(path, std::ios::binary) << bytes;
+  std::vector<double> told;
+  const auto digest = Sha256File(path, [&told](double fraction) {
+    told.push_back(fraction);
+    return true;
+  });
+  EXPECT_EQ(digest.value(), Sha256Hex(bytes));
+  EXPECT_EQ(told.front(), 1.0 / 16);
+  EXPECT_EQ(told.back(), 1);
+  EXPECT_EQ(told.size(), 16U);
+  const auto stopped = Sha256File(path, [](double fraction) { return fraction < 0.5; });
+  EXPECT_EQ(stopped.status().code(), absl::StatusCode::kCancelled);
+  std::filesystem::remove(path);
+}
+
 TEST(Sha256FileTest, SaysWhenThereIsNoFile) {
   EXPECT_EQ(Sha256File("/nonexistent/model.npz").status().code(), absl::StatusCode::kNotFound);
 }
@@ -50,6 +70,18 @@ TEST(HmacTest, AgreesWithRfc4231) {
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
   EXPECT_EQ(HmacSha256Hex(std::string(131, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First"),
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+TEST(HmacTest, AMessageInPiecesHasTheDigestOfTheWhole) {
+  const std::string message = "what do ya want for nothing?";
+  for (size_t cut = 0; cut <= message.size(); ++cut) {
+    HmacSha256Stream stream("Jefe");
+    stream.Add(std::as_bytes(std::span(message).first(cut)));
+    stream.Add({});
+    stream.Add(std::as_bytes(std::span(message).subspan(cut)));
+    EXPECT_EQ(stream.Hex(), HmacSha256Hex("Jefe", message)) << cut;
+  }
+  EXPECT_EQ(HmacSha256Stream("key").Hex(), HmacSha256Hex("key", ""));
 }
 
 TEST(Base64Test, AgreesWithRfc4648BothWays) {

@@ -11,6 +11,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "core/stage.h"
+
 namespace dpar {
 
 struct EdgeChanges {
@@ -22,6 +25,9 @@ struct EdgeChanges {
 // Rewrites compressed rows (columns in 0..rows-1). Time O(rows + entries * log(longest row)); the search for missing
 // directions, which is most of it, runs on every core.
 EdgeChanges CanonicaliseEdges(std::vector<int64_t>& offsets, std::vector<int32_t>& columns);
+// The same, told how far it is. CANCELLED once `report` says no; the rows are then good for nothing.
+absl::StatusOr<EdgeChanges> CanonicaliseEdges(std::vector<int64_t>& offsets, std::vector<int32_t>& columns,
+                                              const StageReport& report);
 
 }  // namespace dpar
 

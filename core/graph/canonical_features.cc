@@ -27,6 +27,13 @@ void SortRow(std::span<int32_t> columns, std::span<float> values, std::vector<st
 }  // namespace
 
 std::optional<RepeatedFeature> CanonicaliseFeatures(SparseRows& rows, int64_t& zeros_dropped) {
+  return CanonicaliseFeatures(rows, zeros_dropped, AlwaysGoOn).value();
+}
+
+absl::StatusOr<std::optional<RepeatedFeature>> CanonicaliseFeatures(SparseRows& rows, int64_t& zeros_dropped,
+                                                                    const StageReport& report) {
+  StageMeter meter(static_cast<int64_t>(rows.columns.size() + rows.offsets.size()), report);
+  StageMeter::Counter counter(meter);
   std::vector<std::pair<int32_t, float>> scratch;
   size_t write = 0;
   size_t read = 0;
@@ -48,10 +55,13 @@ std::optional<RepeatedFeature> CanonicaliseFeatures(SparseRows& rows, int64_t& z
       ++write;
     }
     rows.offsets[row + 1] = static_cast<int64_t>(write);
+    if (!counter.GoOn(static_cast<int64_t>(columns.size()))) {
+      return absl::CancelledError("making the features canonical was stopped");
+    }
   }
   rows.columns.resize(write);
   rows.values.resize(write);
-  return std::nullopt;
+  return std::optional<RepeatedFeature>();
 }
 
 }  // namespace dpar

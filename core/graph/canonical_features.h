@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/statusor.h"
 #include "core/graph/graph.h"
+#include "core/stage.h"
 
 namespace dpar {
 
@@ -19,6 +21,9 @@ struct RepeatedFeature {
 // zeros included; the rows are then good for nothing. Time O(rows + entries) besides the sort of unsorted rows. Besides
 // the rows it takes memory for the longest row that is not sorted.
 std::optional<RepeatedFeature> CanonicaliseFeatures(SparseRows& rows, int64_t& zeros_dropped);
+// The same, told how far it is. CANCELLED once `report` says no; the rows are then good for nothing.
+absl::StatusOr<std::optional<RepeatedFeature>> CanonicaliseFeatures(SparseRows& rows, int64_t& zeros_dropped,
+                                                                    const StageReport& report);
 
 }  // namespace dpar
 

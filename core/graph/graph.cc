@@ -1,33 +1,18 @@
 #include "core/graph/graph.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
-#include <cstring>
 
+#include "core/graph/canonical_content.h"
 #include "core/pace.h"
 
 namespace dpar {
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "canonical content is little-endian memory");
 
 template <typename Entry>
 std::span<const Entry> RowOf(std::span<const int64_t> offsets, std::span<const Entry> entries, int64_t row) {
   const auto first = static_cast<size_t>(offsets[static_cast<size_t>(row)]);
   const auto last = static_cast<size_t>(offsets[static_cast<size_t>(row) + 1]);
   return entries.subspan(first, last - first);
-}
-
-void AppendSection(std::span<const std::byte> bytes, std::string& out) {
-  const uint64_t length = bytes.size();
-  out.append(reinterpret_cast<const char*>(&length), sizeof(length));
-  out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-}
-
-template <typename Entry>
-void AppendEntries(std::span<const Entry> entries, std::string& out) {
-  AppendSection(std::as_bytes(entries), out);
 }
 
 // Appends the neighbours that are in the subgraph, by their new numbers.
@@ -99,17 +84,12 @@ absl::StatusOr<Graph> InducedSubgraph(const GraphView& graph, std::span<const in
 }
 
 std::string CanonicalContent(const GraphView& graph) {
-  constexpr char kFormat[] = "dpar.graph.v1";
   std::string content;
-  AppendSection(std::as_bytes(std::span(kFormat, sizeof(kFormat) - 1)), content);
-  const std::array<int64_t, 2> sizes = {graph.sizes.node_count, graph.sizes.feature_count};
-  AppendEntries(std::span<const int64_t>(sizes), content);
-  AppendEntries(graph.edges.offsets, content);
-  AppendEntries(graph.edges.neighbours, content);
-  AppendEntries(graph.features.offsets, content);
-  AppendEntries(graph.features.columns, content);
-  AppendEntries(graph.features.values, content);
-  AppendEntries(graph.labels, content);
+  const auto append = [&content](std::span<const std::byte> piece) {
+    content.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+  };
+  // Nobody asks it to stop, so it does not.
+  VisitCanonicalContent(graph, append, AlwaysGoOn).IgnoreError();
   return content;
 }
 

@@ -293,9 +293,14 @@ absl::Status ReadEdges(NpzFile& file, const Layout& layout, const GraphLimits& l
   const MatrixBounds bounds = {layout.node_count, layout.node_count, "max_edges", limits.max_edges};
   DPAR_ASSIGN_OR_RETURN(IndexRows edges, ReadIndices(file, names, bounds, kRoomForBothDirections));
   DPAR_RETURN_IF_ERROR(CheckWeights(file, names.data));
-  const EdgeChanges changes = CanonicaliseEdges(edges.offsets, edges.columns);
   result.graph.edge_offsets = std::move(edges.offsets);
   result.graph.neighbours = std::move(edges.columns);
+  return absl::OkStatus();
+}
+
+absl::Status MakeEdgesCanonical(const StageReport& report, ImportedGraph& result) {
+  DPAR_ASSIGN_OR_RETURN(const EdgeChanges changes,
+                        CanonicaliseEdges(result.graph.edge_offsets, result.graph.neighbours, report));
   result.report.edge_count = result.graph.edge_count();
   result.report.edges_symmetrised = changes.edges_symmetrised;
   result.report.duplicates_merged = changes.duplicates_merged;
@@ -312,8 +317,13 @@ absl::Status ReadSparseFeatures(NpzFile& file, const Layout& layout, const Graph
   rows.offsets = std::move(indices.offsets);
   rows.columns = std::move(indices.columns);
   rows.values.reserve(rows.columns.size());
-  DPAR_RETURN_IF_ERROR(ReadFloats(file, names.data, [&rows](float value) { rows.values.push_back(value); }));
-  if (const auto repeated = CanonicaliseFeatures(rows, result.report.zero_features_dropped)) {
+  return ReadFloats(file, names.data, [&rows](float value) { rows.values.push_back(value); });
+}
+
+absl::Status MakeFeaturesCanonical(const SparseNames& names, const StageReport& report, ImportedGraph& result) {
+  DPAR_ASSIGN_OR_RETURN(const std::optional<RepeatedFeature> repeated,
+                        CanonicaliseFeatures(result.graph.features, result.report.zero_features_dropped, report));
+  if (repeated.has_value()) {
     return GraphErrorAt(names.indices, repeated->row, "(position counts rows) names the same column twice");
   }
   return absl::OkStatus();
@@ -389,6 +399,33 @@ absl::StatusOr<std::vector<int32_t>> ReadLabels(NpzFile& file, int64_t node_coun
   return labels;
 }
 
+// Bytes that ReadGraphFile reads of the arrays.
+int64_t BytesToRead(const NpzFile& file, const Layout& layout) {
+  const auto matrix = [&file](const SparseNames& names) {
+    return file.BytesOf(names.data) + file.BytesOf(names.indices) + file.BytesOf(names.indptr);
+  };
+  const int64_t features = layout.sparse_features.has_value()
+                               ? matrix(*layout.sparse_features)
+                               : 2 * file.BytesOf(layout.dense_features);  // ReadDenseFeatures reads it twice
+  return file.BytesOf(kLabels) + features + matrix(layout.adjacency);
+}
+
+absl::Status Stopped() { return absl::CancelledError("reading the graph was stopped"); }
+
+// Sorts and tidies what was read. Edges take longer: every one is searched for from its other end.
+absl::Status MakeCanonical(const Layout& layout, const StageReport& report, ImportedGraph& result) {
+  if (!report(0)) {
+    return Stopped();
+  }
+  const auto features = static_cast<double>(result.graph.features.columns.size());
+  const auto edges = 3 * static_cast<double>(result.graph.neighbours.size());
+  const double share = features / std::max(1.0, features + edges);
+  if (layout.sparse_features.has_value()) {
+    DPAR_RETURN_IF_ERROR(MakeFeaturesCanonical(*layout.sparse_features, PartOf(report, 0, share), result));
+  }
+  return MakeEdgesCanonical(PartOf(report, share, 1), result);
+}
+
 absl::Status CheckDeclared(const Layout& layout, const PublicSizes& declared, const GraphLimits& limits) {
   if (layout.node_count != declared.node_count) {
     return GraphErrorAt(layout.adjacency.shape, 0, "is not the declared number of nodes");
@@ -406,9 +443,15 @@ absl::Status CheckDeclared(const Layout& layout, const PublicSizes& declared, co
 }  // namespace
 
 absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const GraphLimits& limits,
-                                            const std::optional<PublicSizes>& declared) {
+                                            const std::optional<PublicSizes>& declared, const ReadReports& reports) {
+  if (!reports.parsing(0)) {
+    return Stopped();
+  }
   DPAR_ASSIGN_OR_RETURN(NpzFile file, NpzFile::Open(path, limits.npz));
   DPAR_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(file, limits));
+  file.Watch([&reports, total = std::max(1.0, static_cast<double>(BytesToRead(file, layout)))](int64_t bytes) {
+    return reports.parsing(std::min(1.0, static_cast<double>(bytes) / total));
+  });
   std::optional<int64_t> class_count;
   if (declared.has_value()) {
     DPAR_RETURN_IF_ERROR(CheckDeclared(layout, *declared, limits));
@@ -428,6 +471,7 @@ absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const Graph
     DPAR_RETURN_IF_ERROR(ReadDenseFeatures(file, layout, limits, graph.features));
   }
   DPAR_RETURN_IF_ERROR(ReadEdges(file, layout, limits, result));
+  DPAR_RETURN_IF_ERROR(MakeCanonical(layout, reports.validating, result));
   return result;
 }
 

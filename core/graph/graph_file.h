@@ -17,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
 #include "core/graph/npz.h"
+#include "core/stage.h"
 
 namespace dpar {
 
@@ -45,14 +46,21 @@ struct ImportedGraph {
   bool classes_counted = false;  // the class count is the highest label + 1, for want of a stated one
 };
 
+// How far reading is, stage by stage. Arrays are read first, then made canonical.
+struct ReadReports {
+  StageReport parsing = AlwaysGoOn;
+  StageReport validating = AlwaysGoOn;
+};
+
 // Reads, validates and canonicalises. Directed edges are symmetrised, duplicates merged, self loops dropped; weights
 // are refused unless all equal. With `declared`, the file must have exactly those sizes (class count: no label at or
 // above it). Without it, the class count is num_classes of the file, or the highest label + 1. Errors are
 // INVALID_ARGUMENT / INVALID_GRAPH (metadata: array, position), or RESOURCE_EXHAUSTED / LIMIT_EXCEEDED; they hold no
 // value of the file. A dense attr_matrix or attr (rows x features) is read too. NOT_FOUND when the file cannot be
-// opened. Arrays with other names are ignored, unread.
+// opened. Arrays with other names are ignored, unread. CANCELLED, within milliseconds, once a report says no.
 absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const GraphLimits& limits,
-                                            const std::optional<PublicSizes>& declared);
+                                            const std::optional<PublicSizes>& declared,
+                                            const ReadReports& reports = {});
 
 // Only the sizes, from the shape arrays, num_classes and the labels, without reading edges or features.
 struct DeclaredSizes {

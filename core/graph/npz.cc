@@ -273,6 +273,8 @@ struct NpzFile::State {
   std::map<std::string, zip_uint64_t> entries;
   std::map<std::string, std::vector<int64_t>> shapes;  // of the arrays opened so far
   std::set<std::string> charged;                       // the arrays that bytes_read counts
+  std::function<bool(int64_t)> watch = [](int64_t /*bytes*/) { return true; };
+  int64_t bytes_watched = 0;
 
   absl::StatusOr<OpenedArray> OpenArray(const std::string& name);
   absl::StatusOr<zip_stat_t> CheckEntry(const std::string& name, zip_uint64_t index) const;
@@ -358,7 +360,12 @@ absl::Status NpzFile::State::Charge(const std::string& name, const NpyHeader& he
 }
 
 absl::Status NpzFile::State::Visit(const std::string& name, const OpenedArray& array, const NpyVisitor& visit) {
-  DPAR_RETURN_IF_ERROR(VisitEntries(array.entry.get(), name, array.header, visit));
+  const auto watched = [&](int64_t position, const NpyChunk& chunk) -> absl::Status {
+    const size_t length = std::visit([](const auto& part) { return part.size(); }, chunk);
+    bytes_watched += static_cast<int64_t>(length) * array.header.item_bytes;
+    return watch(bytes_watched) ? visit(position, chunk) : absl::CancelledError("reading an array was stopped");
+  };
+  DPAR_RETURN_IF_ERROR(VisitEntries(array.entry.get(), name, array.header, watched));
   // libzip compares length and checksum with the directory when it reaches the end, so the end must be asked for.
   char beyond = 0;
   if (zip_fread(array.entry.get(), &beyond, 1) != 0) {
@@ -394,6 +401,19 @@ absl::StatusOr<NpzFile> NpzFile::Open(const std::string& path, const NpzLimits& 
 }
 
 bool NpzFile::Contains(absl::string_view name) const { return state_->entries.count(std::string(name)) > 0; }
+
+int64_t NpzFile::BytesOf(absl::string_view name) const {
+  const auto found = state_->entries.find(std::string(name));
+  zip_stat_t facts;
+  zip_stat_init(&facts);
+  if (found == state_->entries.end() || zip_stat_index(state_->archive.get(), found->second, 0, &facts) != 0 ||
+      (facts.valid & ZIP_STAT_SIZE) == 0) {
+    return 0;
+  }
+  return static_cast<int64_t>(std::min(facts.size, static_cast<uint64_t>(state_->limits.max_array_bytes)));
+}
+
+void NpzFile::Watch(std::function<bool(int64_t bytes)> watch) { state_->watch = std::move(watch); }
 
 absl::StatusOr<std::vector<int64_t>> NpzFile::ReadShape(absl::string_view name) {
   DPAR_ASSIGN_OR_RETURN(const OpenedArray opened, state_->OpenArray(std::string(name)));

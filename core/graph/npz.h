@@ -69,6 +69,12 @@ class NpzFile {
   // compared at the end. An array may be read again, and counts against the limits once.
   absl::Status ReadChunks(absl::string_view name, const NpyVisitor& visit);
 
+  // Bytes of an array that is read, for who wants to say how far reading is: what the file claims, or the limit.
+  [[nodiscard]] int64_t BytesOf(absl::string_view name) const;
+  // From now on `watch` is told after every chunk how many bytes were read in all. Reading is CANCELLED once it says
+  // no.
+  void Watch(std::function<bool(int64_t bytes)> watch);
+
  private:
   struct State;
   explicit NpzFile(std::unique_ptr<State> state);

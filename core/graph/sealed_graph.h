@@ -21,12 +21,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
+#include "core/stage.h"
 
 namespace dpar {
 
 // Writes atomically and durably. The same graph gives the same bytes. INVALID_ARGUMENT / INVALID_GRAPH when the arrays
-// and the sizes of the graph do not fit each other.
-absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph);
+// and the sizes of the graph do not fit each other. CANCELLED once `report` says no; no file is left then.
+absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph, const StageReport& report = AlwaysGoOn);
 
 // Whether the file begins as a sealed graph does; no promise that it is a good one.
 bool IsSealedGraph(const std::string& path);

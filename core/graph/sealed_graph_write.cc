@@ -12,6 +12,7 @@
 #include "core/graph/sealed_graph.h"
 #include "core/graph/temporary_file.h"
 #include "core/status_macros.h"
+#include "core/write_behind.h"
 
 namespace dpar {
 namespace {
@@ -63,13 +64,31 @@ absl::Status WriteAt(int descriptor, const std::string& path, uint64_t offset, B
   return absl::OkStatus();
 }
 
+// A file that is written from its start to its end.
+struct Output {
+  int descriptor = -1;
+  const std::string& path;
+  WriteBehind to_disk;
+  const StageReport& report;
+  double total_bytes = 0;
+};
+
 // Writes one section and its padding, and fills in its checksum.
-absl::Status WriteSection(int descriptor, const std::string& path, Bytes bytes, SealedSection& section) {
+absl::Status WriteSection(Output& output, Bytes bytes, SealedSection& section) {
+  const int descriptor = output.descriptor;
+  const std::string& path = output.path;
   ChecksumStream checksum;
   for (size_t done = 0; done < bytes.size(); done += kChunkBytes) {
     const Bytes chunk = bytes.subspan(done, std::min(kChunkBytes, bytes.size() - done));
     checksum.Add(chunk);
     DPAR_RETURN_IF_ERROR(WriteAt(descriptor, path, section.offset + done, chunk));
+    const uint64_t end = section.offset + done + chunk.size();
+    if (!output.to_disk.Reached(static_cast<int64_t>(end))) {
+      return WriteError(path, "the disk failed");
+    }
+    if (!output.report(static_cast<double>(end) / output.total_bytes)) {
+      return absl::CancelledError("sealing the graph was stopped");
+    }
   }
   section.checksum = checksum.Checksum();
   static constexpr std::array<std::byte, kSealedPageBytes> kZeros = {};
@@ -79,7 +98,7 @@ absl::Status WriteSection(int descriptor, const std::string& path, Bytes bytes, 
 
 }  // namespace
 
-absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph) {
+absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph, const StageReport& report) {
   const std::array<Bytes, kSectionCount> sections = SectionsOf(graph);
   DPAR_ASSIGN_OR_RETURN(SealedHeader header, LayOut(graph.sizes, sections));
   DPAR_ASSIGN_OR_RETURN(TemporaryFile temporary, TemporaryFile::Create(path));
@@ -88,8 +107,11 @@ absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph) {
     return WriteError(path, std::strerror(errno));
   }
   const absl::Cleanup close_it = [descriptor] { close(descriptor); };
+  const SealedSection& last = header.sections.back();
+  Output output{descriptor, path, WriteBehind(descriptor, 0, WriteBehind::Cache::kKeep), report,
+                static_cast<double>(last.offset + last.bytes)};
   for (size_t i = 0; i < kSectionCount; ++i) {
-    DPAR_RETURN_IF_ERROR(WriteSection(descriptor, path, sections[i], header.sections[i]));
+    DPAR_RETURN_IF_ERROR(WriteSection(output, sections[i], header.sections[i]));
   }
   header.checksum = ChecksumOf(header);
   DPAR_RETURN_IF_ERROR(WriteAt(descriptor, path, 0, std::as_bytes(std::span(&header, 1))));

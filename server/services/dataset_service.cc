@@ -22,17 +22,20 @@
 namespace dpar {
 namespace {
 
-// Appends the messages of a stream until it ends.
+// Appends the messages of a stream until it ends. A message is with the kernel before the next is read, so a caller
+// that sends faster than the disk writes is held up by the stream's own flow control.
 absl::Status AppendAll(UploadWriter& writer, v1::WriteUploadRequest& message,
-                       grpc::ServerReader<v1::WriteUploadRequest>& reader) {
+                       grpc::ServerReader<v1::WriteUploadRequest>& reader, StreamWatchdog::Handle& idle) {
   DPAR_RETURN_IF_ERROR(writer.Append(message.data()));
+  idle.Touch();
   while (reader.Read(&message)) {
     if (!message.name().empty() || message.offset() != 0) {
       return InvalidField("name", "only the first message of a stream names the upload and the offset");
     }
     DPAR_RETURN_IF_ERROR(writer.Append(message.data()));
+    idle.Touch();
   }
-  return absl::OkStatus();
+  return idle.status();
 }
 
 }  // namespace
@@ -53,15 +56,19 @@ grpc::Status DatasetServiceImpl::WriteUpload(grpc::ServerContext* context,
                                              grpc::ServerReader<v1::WriteUploadRequest>* reader,
                                              v1::WriteUploadResponse* response) {
   std::string upload;
-  return rooms_.gate.Admit(*context, "DatasetService/WriteUpload", About(upload),
-                           [&](const Identity& caller) { return Receive(caller, *reader, *response, upload); });
+  return rooms_.gate.Admit(*context, "DatasetService/WriteUpload", About(upload), [&](const Identity& caller) {
+    return Receive(caller, *context, *reader, *response, upload);
+  });
 }
 
-absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerReader<v1::WriteUploadRequest>& reader,
+absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerContext& context,
+                                         grpc::ServerReader<v1::WriteUploadRequest>& reader,
                                          v1::WriteUploadResponse& response, std::string& upload) {
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
+  const std::unique_ptr<StreamWatchdog::Handle> idle = rooms_.watchdog.Enter(context);
   v1::WriteUploadRequest message;
   if (!reader.Read(&message)) {
+    DPAR_RETURN_IF_ERROR(idle->status());
     return InvalidField("name", "the first message of a stream must name the upload");
   }
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", message.name()));
@@ -69,7 +76,7 @@ absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerRea
   DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<UploadWriter> writer,
                         rooms_.uploads.StartWriting(name.name, message.offset()));
-  const absl::Status status = AppendAll(*writer, message, reader);
+  const absl::Status status = AppendAll(*writer, message, reader, *idle);
   // What arrived is kept, also when what came after it was refused.
   DPAR_ASSIGN_OR_RETURN(const int64_t committed, writer->Commit());
   DPAR_RETURN_IF_ERROR(status);
@@ -94,7 +101,14 @@ grpc::Status DatasetServiceImpl::FinishUpload(grpc::ServerContext* context, cons
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
     SecureRandom random;
-    DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Finish(*request, {caller.token, absl::Now()}, random));
+    const auto wanted = [&] { return !context->IsCancelled() && !rooms_.stopping.load(); };
+    absl::StatusOr<v1::FinishUploadResponse> answer =
+        rooms_.uploads.Finish(*request, {caller.token, absl::Now()}, random, wanted);
+    if (absl::IsCancelled(answer.status()) && rooms_.stopping.load()) {
+      return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                       "the server is stopping; the upload is open still. Finish it again when the server is back");
+    }
+    DPAR_ASSIGN_OR_RETURN(*response, std::move(answer));
     return absl::OkStatus();
   });
 }

@@ -30,8 +30,9 @@ class DatasetServiceImpl final : public v1::DatasetService::Service {
 
  private:
   // `upload` becomes the name that the first message has.
-  absl::Status Receive(const Identity& caller, grpc::ServerReader<v1::WriteUploadRequest>& reader,
-                       v1::WriteUploadResponse& response, std::string& upload);
+  absl::Status Receive(const Identity& caller, grpc::ServerContext& context,
+                       grpc::ServerReader<v1::WriteUploadRequest>& reader, v1::WriteUploadResponse& response,
+                       std::string& upload);
   absl::Status Delete(const Identity& caller, const v1::DeleteDatasetRequest& request,
                       v1::DeleteDatasetResponse& response);
 

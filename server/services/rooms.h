@@ -2,6 +2,8 @@
 #ifndef DPAR_SERVER_SERVICES_ROOMS_H_
 #define DPAR_SERVER_SERVICES_ROOMS_H_
 
+#include <atomic>
+
 #include "server/limits.h"
 #include "server/observe/metrics.h"
 #include "server/services/gate.h"
@@ -31,6 +33,8 @@ struct Rooms {
   TaskLine& admissions;
   // Threads that a job gets where it runs, for the estimate of its memory.
   int job_threads;
+  // Set before the server shuts down: long work for callers ends.
+  const std::atomic<bool>& stopping;
   // Counts what the ledger and the queue do; may be missing.
   Metrics* metrics = nullptr;
 };

@@ -32,15 +32,6 @@ std::string ResourcePath(const std::string& root, absl::string_view name) {
   return absl::StrCat(root, "/", parts.at(2), "/", parts.at(1), "/", parts.at(3));
 }
 
-absl::Status SyncDirectory(const std::string& directory) {
-  const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) {
-    return FileError("open directory", directory, errno);
-  }
-  const absl::Cleanup close_it = [descriptor] { close(descriptor); };
-  return fsync(descriptor) == 0 ? absl::OkStatus() : FileError("sync directory", directory, errno);
-}
-
 absl::Status WriteAll(int descriptor, const std::string& path, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(descriptor, bytes.data(), bytes.size());
@@ -71,6 +62,15 @@ std::string DataDirectory::WeightsFile(absl::string_view job_name, int64_t lease
 
 std::string DataDirectory::ScriptFile(absl::string_view job_name, int64_t lease) const {
   return AttemptDirectory(job_name, lease) + "/model.pt";
+}
+
+absl::Status SyncDirectory(const std::string& directory) {
+  const int descriptor = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return FileError("open directory", directory, errno);
+  }
+  const absl::Cleanup close_it = [descriptor] { close(descriptor); };
+  return fsync(descriptor) == 0 ? absl::OkStatus() : FileError("sync directory", directory, errno);
 }
 
 absl::Status MakeParentDirectory(const std::string& path) {

@@ -54,6 +54,9 @@ class DataDirectory {
   std::string root_;
 };
 
+// Makes the names in a directory durable.
+absl::Status SyncDirectory(const std::string& directory);
+
 // Makes the directory that holds `path`, durably and with owner-only permissions.
 absl::Status MakeParentDirectory(const std::string& path);
 

@@ -326,11 +326,12 @@ absl::StatusOr<StoredUpload> GetUpload(Transaction& transaction, const std::stri
 }
 
 absl::StatusOr<std::vector<std::string>> OpenUploadsBefore(Transaction& transaction, const std::string& tenant,
-                                                           absl::Time time) {
+                                                           absl::Time time, const std::string& after, int64_t most) {
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
-      transaction.Query("SELECT name FROM uploads WHERE tenant = $1 AND state = $2 AND create_time < $3 ORDER BY name",
-                        {tenant, int64_t{v1::Upload::OPEN}, absl::ToUnixMicros(time)}));
+      transaction.Query("SELECT name FROM uploads WHERE ($1 = '' OR tenant = $1) AND state = $2 AND create_time < $3 "
+                        "AND name > $4 ORDER BY name LIMIT $5",
+                        {tenant, int64_t{v1::Upload::OPEN}, absl::ToUnixMicros(time), after, most}));
   std::vector<std::string> names;
   for (const Row& row : rows) {
     RowReader reader(row);
@@ -390,6 +391,13 @@ absl::Status StoreAnswer(Transaction& transaction, const std::string& scope, con
       "UPDATE answers SET answer = $3 WHERE scope = $1 AND request_id = $2",
       {scope, request_id, absl::Base64Escape(answer)},
       MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "the id of a request was not claimed"));
+}
+
+absl::StatusOr<int64_t> ForgetAnswers(Transaction& transaction, absl::Time before, int64_t most) {
+  return transaction.Execute(
+      "DELETE FROM answers WHERE (scope, request_id) IN (SELECT scope, request_id FROM answers WHERE create_time < $1 "
+      "ORDER BY create_time LIMIT $2)",
+      {absl::ToUnixMicros(before), most});
 }
 
 }  // namespace dpar

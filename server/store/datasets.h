@@ -89,23 +89,40 @@ struct StoredUpload {
 // RESOURCE_EXHAUSTED past `max_open` open uploads of the tenant.
 absl::Status InsertUpload(Transaction& transaction, const StoredUpload& upload, int64_t max_open);
 absl::StatusOr<StoredUpload> GetUpload(Transaction& transaction, const std::string& name);
-// Names of a tenant's open uploads that were opened before a time.
+// Names of open uploads that were opened before a time, of a tenant or, when it is empty, of all; at most so many, in
+// the order of their names, and only those after one.
 absl::StatusOr<std::vector<std::string>> OpenUploadsBefore(Transaction& transaction, const std::string& tenant,
-                                                           absl::Time time);
+                                                           absl::Time time, const std::string& after, int64_t most);
 // Open uploads of all tenants.
 absl::StatusOr<int64_t> CountOpenUploads(Transaction& transaction);
-absl::Status SetUploadState(Transaction& transaction, const std::string& name, v1::Upload::State state);
+                                                           absl::Status SetUploadState(Transaction& transaction,
+                                                                                       const std::string& name,
+                                                                                       v1::Upload::State state);
 
-// Idempotency: the serialised answer to an earlier request of the same scope (tenant and method) and id. A different
-// fingerprint (SHA-256 of the request) under the same id is ALREADY_EXISTS / REQUEST_ID_REUSED.
-absl::StatusOr<std::optional<std::string>> FindAnswer(Transaction& transaction, const std::string& scope,
-                                                      const std::string& request_id, const std::string& fingerprint);
-// Takes an id for a request whose answer follows in the same transaction; false when it was taken before.
-absl::StatusOr<bool> ClaimAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
-                                 const std::string& fingerprint, absl::Time now);
-absl::Status StoreAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
-                         const std::string& answer);
+                                                           // Idempotency: the serialised answer to an earlier request
+                                                           // of the same scope (tenant and method) and id. A different
+                                                           // fingerprint (SHA-256 of the request) under the same id is
+                                                           // ALREADY_EXISTS / REQUEST_ID_REUSED.
+                                                           absl::StatusOr<std::optional<std::string>> FindAnswer(
+                                                               Transaction& transaction, const std::string& scope,
+                                                               const std::string& request_id,
+                                                               const std::string& fingerprint);
+                                                           // Takes an id for a request whose answer follows in the same
+                                                           // transaction; false when it was taken before.
+                                                           absl::StatusOr<bool> ClaimAnswer(
+                                                               Transaction& transaction, const std::string& scope,
+                                                               const std::string& request_id,
+                                                               const std::string& fingerprint, absl::Time now);
+                                                           absl::Status StoreAnswer(Transaction& transaction,
+                                                                                    const std::string& scope,
+                                                                                    const std::string& request_id,
+                                                                                    const std::string& answer);
+                                                           // Forgets answers from before a time, the oldest first and
+                                                           // at most so many. How many it were.
+                                                           absl::StatusOr<int64_t> ForgetAnswers(
+                                                               Transaction& transaction, absl::Time before,
+                                                               int64_t most);
 
-}  // namespace dpar
+                                                           }  // namespace dpar
 
 #endif  // DPAR_SERVER_STORE_DATASETS_H_

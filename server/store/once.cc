@@ -61,7 +61,10 @@ absl::Status Once(Database& database, const RequestKey& key, absl::Time now, goo
     DPAR_ASSIGN_OR_RETURN(const bool claimed,
                           ClaimAnswer(transaction, key.scope, key.request_id, key.fingerprint, now));
     if (!claimed) {
-      return Recall(transaction, key, answer).status();
+      DPAR_ASSIGN_OR_RETURN(const bool recalled, Recall(transaction, key, answer));
+      return recalled ? absl::OkStatus()
+                      : MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                                  "the answer to this request was forgotten this moment; send it again");
     }
     DPAR_RETURN_IF_ERROR(body(transaction));
     return StoreAnswer(transaction, key.scope, key.request_id, Serialise(answer));

@@ -130,7 +130,9 @@ DROP INDEX jobs_by_state;
 CREATE INDEX jobs_to_lease ON jobs (state, tenant, priority DESC, create_time, name);
 CREATE INDEX jobs_by_start ON jobs (tenant, start_time);
 ALTER TABLE outputs ADD COLUMN lease BIGINT NOT NULL DEFAULT 0;
-ALTER TABLE datasets ADD COLUMN stored_bytes BIGINT NOT NULL DEFAULT 0
+ALTER TABLE datasets ADD COLUMN stored_bytes BIGINT NOT NULL DEFAULT 0;
+CREATE INDEX uploads_by_state ON uploads (state, name);
+CREATE INDEX answers_by_time ON answers (create_time)
 )sql";
 
 constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3};

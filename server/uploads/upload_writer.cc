@@ -24,7 +24,13 @@ absl::Status CannotStore() {
 
 UploadWriter::UploadWriter(std::unique_ptr<NameHold> hold, int descriptor, int64_t offset, int64_t size,
                            int64_t max_chunk)
-    : hold_(std::move(hold)), descriptor_(descriptor), offset_(offset), size_(size), max_chunk_(max_chunk) {}
+    : hold_(std::move(hold)),
+      descriptor_(descriptor),
+      start_(offset),
+      offset_(offset),
+      to_disk_(descriptor, offset, WriteBehind::Cache::kForget),
+      size_(size),
+      max_chunk_(max_chunk) {}
 
 UploadWriter::~UploadWriter() { close(descriptor_); }
 
@@ -47,14 +53,17 @@ absl::Status UploadWriter::Append(absl::string_view data) {
     data.remove_prefix(static_cast<size_t>(written));
     offset_ += written;
   }
-  return absl::OkStatus();
+  failed_ = failed_ || !to_disk_.Reached(offset_);
+  return failed_ ? CannotStore() : absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> UploadWriter::Commit() {
-  if (fsync(descriptor_) != 0) {
-    return CannotStore();
+  if (!failed_ && fsync(descriptor_) == 0) {
+    return offset_;
   }
-  return offset_;
+  // Should this fail as well, the digest of the whole file tells in the end.
+  [[maybe_unused]] const int truncated = ftruncate(descriptor_, start_);
+  return CannotStore();
 }
 
 }  // namespace dpar

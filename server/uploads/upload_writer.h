@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "core/write_behind.h"
 #include "server/store/database.h"
 
 namespace dpar {
@@ -18,7 +19,9 @@ absl::Status LimitExceeded(absl::string_view limit, int64_t maximum);
 // UNAVAILABLE / SERVER_UNAVAILABLE: the disk did not take it.
 absl::Status CannotStore();
 
-// Appends to one upload, which no other writer can do meanwhile.
+// Appends to one upload, which no other writer can do meanwhile. A chunk is with the kernel when Append returns, and
+// the disk is never more than two windows behind (core/write_behind.h): a caller that reads no further chunk before
+// that makes whoever sends wait for the disk.
 class UploadWriter {
  public:
   UploadWriter(std::unique_ptr<NameHold> hold, int descriptor, int64_t offset, int64_t size, int64_t max_chunk);
@@ -29,13 +32,17 @@ class UploadWriter {
   // Appends a chunk. INVALID_ARGUMENT when it goes past the declared size, RESOURCE_EXHAUSTED when it is too large;
   // then nothing of it is kept.
   absl::Status Append(absl::string_view data);
-  // Makes what was appended durable and returns the committed offset.
+  // Makes what was appended durable and returns the committed offset. When the disk fails, nobody knows which bytes it
+  // has, and the upload falls back to where this writer began.
   absl::StatusOr<int64_t> Commit();
 
  private:
   const std::unique_ptr<NameHold> hold_;
   const int descriptor_;
+  const int64_t start_;
   int64_t offset_;
+  WriteBehind to_disk_;
+  bool failed_ = false;
   const int64_t size_;
   const int64_t max_chunk_;
 };

@@ -1,21 +1,26 @@
 #include "server/uploads/uploads.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "core/certificate/digest.h"
 #include "core/error.h"
+#include "core/graph/canonical_content.h"
 #include "core/graph/graph_error.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/sealed_graph.h"
@@ -26,6 +31,7 @@
 #include "server/store/message_text.h"
 #include "server/store/once.h"
 #include "server/store/read_from.h"
+#include "server/uploads/declaration.h"
 
 namespace dpar {
 namespace {
@@ -36,61 +42,10 @@ constexpr size_t kDigestKeyBytes = 32;
 constexpr size_t kBudgetIdBytes = 16;
 // How long a writer waits for another to notice that its connection is gone.
 constexpr absl::Duration kBusyWait = absl::Seconds(10);
+// How often somebody who waits for a name asks whether the caller is still there.
+constexpr absl::Duration kAskPeriod = absl::Milliseconds(250);
 
-absl::Status CheckSize(absl::string_view field, int64_t value, int64_t low, absl::string_view limit, int64_t maximum) {
-  if (value > maximum) {
-    return LimitExceeded(limit, maximum);
-  }
-  return ValidateRange(field, value, low, maximum);
-}
-
-absl::Status CapAboveDefault(absl::string_view what, double asked, double most) {
-  return MakeError(
-      absl::StatusCode::kFailedPrecondition, v1::CAP_ABOVE_DEFAULT,
-      absl::StrCat("the cap's ", what, " of ", asked, " is above ", most,
-                   ", the most that an owner may declare on this server. Declare less, or ask an operator "
-                   "to raise the cap after the upload"),
-      {{absl::StrCat("asked_", what), absl::StrCat(asked)}, {absl::StrCat("max_", what), absl::StrCat(most)}});
-}
-
-// Fills in the cap that holds.
-absl::Status SettleCap(v1::OpenUploadRequest& declared, double default_epsilon) {
-  if (declared.is_public()) {
-    declared.clear_cap_epsilon();
-    declared.clear_cap_delta();
-    return absl::OkStatus();
-  }
-  DPAR_ASSIGN_OR_RETURN(const double default_delta, DefaultDelta(declared.node_count()));
-  const double epsilon = declared.has_cap_epsilon() ? declared.cap_epsilon() : default_epsilon;
-  const double delta = declared.has_cap_delta() ? declared.cap_delta() : default_delta;
-  DPAR_RETURN_IF_ERROR(ValidatePositive("cap_epsilon", epsilon));
-  DPAR_RETURN_IF_ERROR(ValidateProbability("cap_delta", delta));
-  if (epsilon > default_epsilon) {
-    return CapAboveDefault("epsilon", epsilon, default_epsilon);
-  }
-  if (delta > default_delta) {
-    return CapAboveDefault("delta", delta, default_delta);
-  }
-  DPAR_RETURN_IF_ERROR(MakeBudgetTerms(epsilon, delta).status());
-  declared.set_cap_epsilon(epsilon);
-  declared.set_cap_delta(delta);
-  return absl::OkStatus();
-}
-
-absl::Status ValidateDeclaration(const v1::OpenUploadRequest& request, const Limits& limits) {
-  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
-  if (!request.dataset_id().empty()) {
-    DPAR_RETURN_IF_ERROR(ValidateId("dataset_id", request.dataset_id()));
-  }
-  DPAR_RETURN_IF_ERROR(CheckSize("size_bytes", request.size_bytes(), 1, "max_upload_bytes", limits.max_upload_bytes));
-  DPAR_RETURN_IF_ERROR(CheckSize("node_count", request.node_count(), 1, "max_nodes", limits.max_nodes));
-  DPAR_RETURN_IF_ERROR(CheckSize("feature_count", request.feature_count(), 1, "max_features", limits.max_features));
-  DPAR_RETURN_IF_ERROR(CheckSize("class_count", request.class_count(), 2, "max_classes", limits.max_classes));
-  if (!v1::OpenUploadRequest::Format_IsValid(request.format())) {
-    return InvalidField("format", "format must be NPZ or unset");
-  }
-  return absl::OkStatus();
-}
+bool AlwaysWanted() { return true; }
 
 absl::Status ValidateSha256(absl::string_view text) {
   constexpr size_t kDigits = 64;
@@ -138,6 +93,20 @@ int64_t FileSize(const std::string& path) {
   return error ? 0 : static_cast<int64_t>(size);
 }
 
+// The size, once as many bytes are on the disk, where no crash takes them away. 0 when there is no file.
+absl::StatusOr<int64_t> DurableSize(const std::string& path) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) {
+    return errno == ENOENT ? absl::StatusOr<int64_t>(0) : CannotStore();
+  }
+  const absl::Cleanup close_it = [descriptor] { close(descriptor); };
+  struct stat facts = {};
+  if (fstat(descriptor, &facts) != 0 || fdatasync(descriptor) != 0) {
+    return CannotStore();
+  }
+  return int64_t{facts.st_size};
+}
+
 PublicSizes DeclaredSizesOf(const v1::OpenUploadRequest& declared) {
   return {declared.node_count(), declared.feature_count(), declared.class_count()};
 }
@@ -156,26 +125,6 @@ v1::ImportReport ToProto(const ImportReport& report) {
 // A fault of the file, not of the server.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
-}
-
-// Calls `visit` with the name tenants/{t}/{kind}/{id} and the path of everything two levels below `root`/{kind}.
-absl::Status ForEachEntry(const std::string& root, absl::string_view kind,
-                          const std::function<absl::Status(const std::string&, const std::string&)>& visit) {
-  std::error_code error;
-  const fs::path top = fs::path(root) / std::string(kind);
-  for (fs::directory_iterator tenant(top, error); !error && tenant != fs::directory_iterator();
-       tenant.increment(error)) {
-    for (fs::directory_iterator entry(tenant->path(), error); !error && entry != fs::directory_iterator();
-         entry.increment(error)) {
-      DPAR_RETURN_IF_ERROR(visit(absl::StrCat("tenants/", tenant->path().filename().string(), "/", kind, "/",
-                                              entry->path().filename().string()),
-                                 entry->path().string()));
-    }
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    return absl::UnavailableError("cannot list the data directory");
-  }
-  return absl::OkStatus();
 }
 
 // What a graph file may hold, under the server's limits.
@@ -216,8 +165,17 @@ absl::Status CheckClasses(const Graph& graph) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<NameHold>> Uploads::Hold(const std::string& name) const {
-  return database_.Hold(name, kBusyWait);
+absl::StatusOr<std::unique_ptr<NameHold>> Uploads::Hold(const std::string& name,
+                                                        const std::function<bool()>& wanted) const {
+  for (absl::Duration waited = absl::ZeroDuration();; waited += kAskPeriod) {
+    absl::StatusOr<std::unique_ptr<NameHold>> hold = database_.Hold(name, kAskPeriod);
+    if (!absl::IsUnavailable(hold.status()) || waited >= kBusyWait) {
+      return hold;
+    }
+    if (!wanted()) {
+      return absl::CancelledError("the caller went away");
+    }
+  }
 }
 
 absl::StatusOr<StoredUpload> Uploads::Find(const std::string& name) const {
@@ -230,9 +188,8 @@ v1::Upload Uploads::Describe(const StoredUpload& stored) const {
   upload.set_dataset(DatasetName(stored));
   upload.set_size_bytes(stored.declared.size_bytes());
   upload.set_state(stored.state);
-  if (stored.state == v1::Upload::OPEN) {
-    upload.set_committed_offset(FileSize(directory_.UploadFile(stored.name)));
-  } else if (stored.state == v1::Upload::FINISHED) {
+  *upload.mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(stored.create_time + UploadLife()));
+  if (stored.state == v1::Upload::FINISHED) {
     upload.set_committed_offset(stored.declared.size_bytes());
   }
   return upload;
@@ -248,7 +205,7 @@ absl::StatusOr<v1::Upload> Uploads::Open(const v1::OpenUploadRequest& request, a
     stored.declared.set_dataset_id(RandomId(random));
   }
   DPAR_RETURN_IF_ERROR(SettleCap(stored.declared, limits_.default_cap_epsilon));
-  DPAR_RETURN_IF_ERROR(RefuseAbandoned(request.parent(), now));
+  DPAR_RETURN_IF_ERROR(RefuseExpired(request.parent(), now));
   const std::string dataset = DatasetName(stored);
   v1::Upload upload;
   const RequestKey key = MakeRequestKey(request.parent(), "OpenUpload", request.request_id(), request);
@@ -268,18 +225,26 @@ absl::StatusOr<v1::Upload> Uploads::Open(const v1::OpenUploadRequest& request, a
 
 absl::StatusOr<v1::Upload> Uploads::Get(const std::string& name) {
   DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(name));
-  return Describe(stored);
+  v1::Upload upload = Describe(stored);
+  if (stored.state == v1::Upload::OPEN) {
+    DPAR_ASSIGN_OR_RETURN(const int64_t committed, DurableSize(directory_.UploadFile(name)));
+    upload.set_committed_offset(committed);
+    if (std::optional<v1::UploadCheck> check = checks_.Find(name); check.has_value()) {
+      *upload.mutable_check() = *std::move(check);
+    }
+  }
+  return upload;
 }
 
 absl::StatusOr<std::unique_ptr<UploadWriter>> Uploads::StartWriting(const std::string& name, int64_t offset) {
   DPAR_RETURN_IF_ERROR(Find(name).status());
-  DPAR_ASSIGN_OR_RETURN(std::unique_ptr<NameHold> hold, Hold(name));
+  DPAR_ASSIGN_OR_RETURN(std::unique_ptr<NameHold> hold, Hold(name, AlwaysWanted));
   DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(name));
   if (stored.state != v1::Upload::OPEN) {
     return UploadEnded(stored);
   }
   const std::string path = directory_.UploadFile(name);
-  const int64_t committed = FileSize(path);
+  DPAR_ASSIGN_OR_RETURN(const int64_t committed, DurableSize(path));
   if (offset != committed) {
     return MakeError(
         absl::StatusCode::kOutOfRange, v1::UPLOAD_OFFSET_MISMATCH,
@@ -291,24 +256,20 @@ absl::StatusOr<std::unique_ptr<UploadWriter>> Uploads::StartWriting(const std::s
   if (descriptor < 0) {
     return CannotStore();
   }
+  absl::Cleanup close_it = [descriptor] { close(descriptor); };
+  DPAR_RETURN_IF_ERROR(SyncDirectory(fs::path(path).parent_path().string()));
+  std::move(close_it).Cancel();
   return std::make_unique<UploadWriter>(std::move(hold), descriptor, committed, stored.declared.size_bytes(),
                                         limits_.max_chunk_bytes);
 }
 
-absl::Status Uploads::CheckComplete(const StoredUpload& stored, const std::string& sha256) const {
-  const std::string path = directory_.UploadFile(stored.name);
-  const int64_t committed = FileSize(path);
+absl::Status Uploads::CheckComplete(const StoredUpload& stored) const {
+  const int64_t committed = FileSize(directory_.UploadFile(stored.name));
   const int64_t size = stored.declared.size_bytes();
   if (committed != size) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::UPLOAD_INCOMPLETE,
                      absl::StrCat("the server holds ", committed, " of ", size, " bytes; send the rest first"),
                      {{"committed_offset", absl::StrCat(committed)}, {"size", absl::StrCat(size)}});
-  }
-  DPAR_ASSIGN_OR_RETURN(const std::string actual, Sha256File(path));
-  if (actual != sha256) {
-    return MakeError(absl::StatusCode::kInvalidArgument, v1::UPLOAD_DIGEST_MISMATCH,
-                     "the SHA-256 is not that of the bytes received. The bytes were discarded; open another upload and "
-                     "send the file again");
   }
   return absl::OkStatus();
 }
@@ -320,24 +281,10 @@ absl::Status Uploads::Refuse(const std::string& name, absl::Status why) {
   return why;
 }
 
-absl::Status Uploads::RefuseAbandoned(const std::string& tenant, absl::Time now) {
-  const absl::Time oldest = now - absl::Hours(24 * limits_.upload_life_days);
-  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> names, ReadFrom(database_, [&](Transaction& transaction) {
-                          return OpenUploadsBefore(transaction, tenant, oldest);
-                        }));
-  for (const std::string& name : names) {
-    DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, Hold(name));
-    DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(name));
-    if (stored.state == v1::Upload::OPEN) {
-      DPAR_RETURN_IF_ERROR(Refuse(name, absl::OkStatus()));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// What is written when an upload becomes a dataset.
+// What is written when an upload becomes a dataset, and the check that leads there.
 struct Uploads::Sealing {
   const StoredUpload& stored;
+  CheckBoard::Check& check;
   const RequestKey& key;
   const EntryContext& context;
   v1::Dataset dataset;
@@ -348,11 +295,12 @@ struct Uploads::Sealing {
 };
 
 absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadRequest& request,
-                                                         const EntryContext& context, RandomSource& random) {
+                                                         const EntryContext& context, RandomSource& random,
+                                                         const std::function<bool()>& wanted) {
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   DPAR_RETURN_IF_ERROR(ValidateSha256(request.sha256()));
   DPAR_RETURN_IF_ERROR(Find(request.name()).status());
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, Hold(request.name()));
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, Hold(request.name(), wanted));
   DPAR_ASSIGN_OR_RETURN(const StoredUpload stored, Find(request.name()));
   v1::FinishUploadResponse answer;
   const RequestKey key = MakeRequestKey(stored.declared.parent(), "FinishUpload", request.request_id(), request);
@@ -365,53 +313,85 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadR
   if (stored.state != v1::Upload::OPEN) {
     return UploadEnded(stored);
   }
-  if (const absl::Status status = CheckComplete(stored, request.sha256()); !status.ok()) {
-    return IsRefusal(status) ? Refuse(stored.name, status) : status;
+  DPAR_RETURN_IF_ERROR(CheckComplete(stored));
+  CheckBoard::Check check(checks_, stored.name, context.time, wanted);
+  DPAR_RETURN_IF_ERROR(check.AwaitTurn());
+  Sealing sealing{stored, check, key, context, DescribeDataset(stored, context.time), {}, {}, {}, 0};
+  return Seal(sealing, request.sha256(), random);
+}
+
+// A file that is found at fault ends its upload, if somebody is there to be told.
+absl::Status Uploads::Judge(Sealing& sealing, absl::Status found) {
+  if (!IsRefusal(found)) {
+    return found;
   }
-  Sealing sealing{stored, key, context, DescribeDataset(stored, context.time), {}, {}, {}, 0};
-  return Seal(sealing, random);
+  DPAR_RETURN_IF_ERROR(sealing.check.Wanted());
+  return Refuse(sealing.stored.name, std::move(found));
+}
+
+absl::StatusOr<ImportedGraph> Uploads::Import(Sealing& sealing, const std::string& sha256) const {
+  const std::string path = directory_.UploadFile(sealing.stored.name);
+  DPAR_ASSIGN_OR_RETURN(const std::string actual, Sha256File(path, sealing.check.Stage("digest")));
+  if (actual != sha256) {
+    return MakeError(absl::StatusCode::kInvalidArgument, v1::UPLOAD_DIGEST_MISMATCH,
+                     "the SHA-256 is not that of the bytes received. The bytes were discarded; open another upload and "
+                     "send the file again");
+  }
+  DPAR_ASSIGN_OR_RETURN(
+      ImportedGraph imported,
+      ReadGraphFile(path, MakeGraphLimits(limits_), DeclaredSizesOf(sealing.stored.declared),
+                    {.parsing = sealing.check.Stage("parsing"), .validating = sealing.check.Stage("validating")}));
+  DPAR_RETURN_IF_ERROR(CheckClasses(imported.graph));
+  return imported;
 }
 
 // The two digests of the content, and the key of the one that leaves the server.
 absl::Status Uploads::Digest(const Graph& graph, Sealing& sealing, RandomSource& random) const {
   const v1::OpenUploadRequest& declared = sealing.stored.declared;
   const std::string key = RandomBytes(random, kDigestKeyBytes);
-  const std::string content = CanonicalContent(graph);
-  sealing.digest_key = absl::BytesToHexString(key);
-  sealing.dataset.set_content_digest(HmacSha256Hex(key, content));
   const std::string tenant_id(absl::StripPrefix(declared.parent(), "tenants/"));
   DPAR_ASSIGN_OR_RETURN(const std::string tenant_key, ReadFrom(database_, [&](Transaction& transaction) {
                           return TenantContentKey(transaction, tenant_id);
                         }));
-  sealing.content_digest = HmacSha256Hex(tenant_key, content);
+  HmacSha256Stream shown(key);
+  HmacSha256Stream kept(tenant_key);
+  const auto add = [&](std::span<const std::byte> piece) {
+    shown.Add(piece);
+    kept.Add(piece);
+  };
+  DPAR_RETURN_IF_ERROR(VisitCanonicalContent(graph, add, sealing.check.Stage("fingerprint")));
+  sealing.digest_key = absl::BytesToHexString(key);
+  sealing.dataset.set_content_digest(shown.Hex());
+  sealing.content_digest = kept.Hex();
   sealing.fresh_budget = RandomHex(random, kBudgetIdBytes);
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, RandomSource& random) {
+absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const std::string& sha256,
+                                                       RandomSource& random) {
   const StoredUpload& stored = sealing.stored;
   const std::string& name = sealing.dataset.name();
   // Two uploads may have been opened for one id. The first to get here has it, and its file is not written over.
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, Hold(name));
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold,
+                        Hold(name, [&sealing] { return sealing.check.Wanted().ok(); }));
   DPAR_ASSIGN_OR_RETURN(const bool taken, IsTaken(name));
   if (taken) {
     return Refuse(stored.name, IdTaken(name));
   }
-  const std::lock_guard<std::mutex> one_at_a_time(import_);
-  const absl::StatusOr<ImportedGraph> imported =
-      ReadGraphFile(directory_.UploadFile(stored.name), MakeGraphLimits(limits_), DeclaredSizesOf(stored.declared));
+  const absl::StatusOr<ImportedGraph> imported = Import(sealing, sha256);
   if (!imported.ok()) {
-    return IsRefusal(imported.status()) ? Refuse(stored.name, imported.status()) : imported.status();
-  }
-  if (const absl::Status classes = CheckClasses(imported->graph); !classes.ok()) {
-    return Refuse(stored.name, classes);
+    return Judge(sealing, imported.status());
   }
   DPAR_RETURN_IF_ERROR(Digest(imported->graph, sealing, random));
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory_.DatasetFile(name)));
-  absl::Status status = WriteSealedGraph(directory_.DatasetFile(name), imported->graph);
+  absl::Status status = WriteSealedGraph(directory_.DatasetFile(name), imported->graph, sealing.check.Stage("sealing"));
   sealing.stored_bytes =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(FileSize(directory_.DatasetFile(name)))));
   v1::FinishUploadResponse answer;
+  if (status.ok()) {
+    // The last time that it is asked: from here on it is recorded, whoever waits.
+    status = sealing.check.Wanted();
+  }
   if (status.ok()) {
     status = database_.Write([&](Transaction& transaction) { return Record(transaction, sealing, answer); });
   }
@@ -468,34 +448,6 @@ absl::Status Uploads::RemoveUnlessSealed(const std::string& dataset) const {
   }));
   return absl::IsNotFound(found) ? RemoveTree(fs::path(directory_.DatasetFile(dataset)).parent_path().string())
                                  : absl::OkStatus();
-}
-
-absl::Status Uploads::Sweep() {
-  DPAR_RETURN_IF_ERROR(
-      ForEachEntry(directory_.root(), "uploads",
-                   [&](const std::string& name, const std::string& path) { return SweepUpload(name, path); }));
-  return ForEachEntry(directory_.root(), "datasets",
-                      [&](const std::string& name, const std::string& /*path*/) { return SweepDataset(name); });
-}
-
-absl::Status Uploads::SweepUpload(const std::string& name, const std::string& path) const {
-  const absl::StatusOr<StoredUpload> stored = Find(name);
-  if (!stored.ok() && !absl::IsNotFound(stored.status())) {
-    return stored.status();
-  }
-  const bool open = stored.ok() && stored->state == v1::Upload::OPEN;
-  return open ? absl::OkStatus() : RemoveTree(path);
-}
-
-absl::Status Uploads::SweepDataset(const std::string& name) const {
-  // Another server may have written the file and be about to record it.
-  const absl::StatusOr<std::unique_ptr<NameHold>> hold = database_.Hold(name, absl::ZeroDuration());
-  if (!hold.ok()) {
-    return absl::OkStatus();
-  }
-  const absl::Status found =
-      database_.Read([&](Transaction& transaction) { return GetDataset(transaction, name).status(); });
-  return absl::IsNotFound(found) ? RemoveUnlessSealed(name) : found;
 }
 
 }  // namespace dpar

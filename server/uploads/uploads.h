@@ -1,13 +1,14 @@
 // The way of a file into the store: declared, appended, checked, sealed.
 //
-// The size of the file on disk is the committed offset, so a crash needs no repair. A graph is written before the
-// transaction that makes it a dataset, and taken away again when that fails; Sweep removes what a crash left over.
+// The size of the file on disk is the committed offset, so a crash needs no repair; whoever is told a committed offset
+// can rely on it, because the bytes were synced before. A graph is written before the transaction that makes it a
+// dataset, and taken away again when that fails; Sweep removes what a crash left over.
 #ifndef DPAR_SERVER_UPLOADS_UPLOADS_H_
 #define DPAR_SERVER_UPLOADS_UPLOADS_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
@@ -15,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/graph/graph.h"
+#include "core/graph/graph_file.h"
 #include "core/random/random.h"
 #include "dpar/v1/dataset.pb.h"
 #include "server/ledger/ledger.h"
@@ -22,6 +24,7 @@
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/store/datasets.h"
+#include "server/uploads/check_board.h"
 #include "server/uploads/upload_writer.h"
 
 namespace dpar {
@@ -36,6 +39,7 @@ class Uploads {
   // (FAILED_PRECONDITION / CAP_ABOVE_DEFAULT above it).
   absl::StatusOr<v1::Upload> Open(const v1::OpenUploadRequest& request, absl::Time now, RandomSource& random);
 
+  // With how far its check is, when one runs on this server.
   absl::StatusOr<v1::Upload> Get(const std::string& name);
 
   // OUT_OF_RANGE / UPLOAD_OFFSET_MISMATCH unless `offset` is the committed offset; FAILED_PRECONDITION /
@@ -43,24 +47,33 @@ class Uploads {
   absl::StatusOr<std::unique_ptr<UploadWriter>> StartWriting(const std::string& name, int64_t offset);
 
   // Checks and seals. A file that is refused (wrong digest, not a graph, id taken meanwhile) ends the upload and leaves
-  // nothing behind. A repeated request gets the same answer, without the import report, which is kept nowhere.
+  // nothing behind. A repeated request gets the same answer, without the import report, which is kept nowhere. Once
+  // `wanted` says that nobody waits for the answer, the check stops within a second with CANCELLED and the upload stays
+  // open; but what has begun to be recorded is recorded, and its answer remembered.
   absl::StatusOr<v1::FinishUploadResponse> Finish(const v1::FinishUploadRequest& request, const EntryContext& context,
-                                                  RandomSource& random);
+                                                  RandomSource& random, const std::function<bool()>& wanted);
 
   // Removes files that belong to no open upload and no dataset, unless somebody works on them.
   absl::Status Sweep();
+  // Refuses the uploads that were opened longer ago than Limits.upload_life_days, of a tenant or, when it is empty, of
+  // all, and removes their bytes; but none that somebody works on right now.
+  absl::Status RefuseExpired(const std::string& tenant, absl::Time now);
 
  private:
   struct Sealing;
 
-  // One caller of all servers at a time works on an upload, or seals a dataset of that name.
-  absl::StatusOr<std::unique_ptr<NameHold>> Hold(const std::string& name) const;
+  // One caller of all servers at a time works on an upload, or seals a dataset of that name. CANCELLED once `wanted`
+  // says no.
+  absl::StatusOr<std::unique_ptr<NameHold>> Hold(const std::string& name, const std::function<bool()>& wanted) const;
   absl::StatusOr<StoredUpload> Find(const std::string& name) const;
   v1::Upload Describe(const StoredUpload& stored) const;
-  absl::Status CheckComplete(const StoredUpload& stored, const std::string& sha256) const;
+  [[nodiscard]] absl::Duration UploadLife() const { return absl::Hours(24 * limits_.upload_life_days); }
+  absl::Status CheckComplete(const StoredUpload& stored) const;
   absl::Status Refuse(const std::string& name, absl::Status why);
-  absl::Status RefuseAbandoned(const std::string& tenant, absl::Time now);
-  absl::StatusOr<v1::FinishUploadResponse> Seal(Sealing& sealing, RandomSource& random);
+  absl::Status RefuseIfIdle(const std::string& name);
+  absl::Status Judge(Sealing& sealing, absl::Status found);
+  absl::StatusOr<ImportedGraph> Import(Sealing& sealing, const std::string& sha256) const;
+  absl::StatusOr<v1::FinishUploadResponse> Seal(Sealing& sealing, const std::string& sha256, RandomSource& random);
   absl::Status Digest(const Graph& graph, Sealing& sealing, RandomSource& random) const;
   absl::Status Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const;
   absl::StatusOr<bool> IsTaken(const std::string& dataset) const;
@@ -71,8 +84,7 @@ class Uploads {
   Database& database_;
   const DataDirectory& directory_;
   const Limits limits_;
-  // A graph, and a copy of it for its digests, are in memory while it is sealed, so only one is sealed at a time.
-  std::mutex import_;
+  CheckBoard checks_;
 };
 
 }  // namespace dpar

@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -14,11 +13,10 @@
 
 #include "core/certificate/digest.h"
 #include "core/error.h"
-#include "core/graph/graph_file.h"
 #include "core/graph/sealed_graph.h"
-#include "core/random/testing/fixed_random.h"
 #include "server/store/read_from.h"
 #include "server/store/testing/temporary_store.h"
+#include "server/uploads/testing/uploads_fixture.h"
 
 namespace dpar {
 namespace {
@@ -26,142 +24,11 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::IsEmpty;
 
-const absl::Time kNow = absl::FromUnixSeconds(1'700'000'000);
-
-void ExpectError(const absl::Status& status, absl::StatusCode code, const std::string& reason) {
-  EXPECT_EQ(status.code(), code) << status;
-  const auto info = GetErrorInfo(status);
-  ASSERT_TRUE(info.has_value()) << status;
-  EXPECT_EQ(info->reason(), reason);
-}
-
-std::string Metadata(const absl::Status& status, const std::string& key) {
-  const auto info = GetErrorInfo(status);
-  return info.has_value() && info->metadata().contains(key) ? info->metadata().at(key) : "(none)";
-}
-
-// Three nodes in a path, two features, two classes.
-Graph SmallGraph() {
-  Graph graph;
-  graph.sizes = {3, 2, 2};
-  graph.edge_offsets = {0, 1, 3, 4};
-  graph.neighbours = {1, 0, 2, 1};
-  graph.features.offsets = {0, 1, 2, 3};
-  graph.features.columns = {0, 1, 0};
-  graph.features.values = {1.0F, 2.0F, 0.5F};
-  graph.labels = {0, 1, -1};
-  return graph;
-}
-
-class UploadsTest : public ::testing::TestWithParam<testing::Engine> {
- protected:
-  void SetUp() override {
-    std::string pattern = ::testing::TempDir() + "/uploads_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-    directory_ = std::make_unique<DataDirectory>(root_ + "/data");
-    ASSERT_TRUE(MakeParentDirectory(directory_->Database()).ok());
-    for (const std::string tenant : {"acme", "other"}) {
-      ASSERT_TRUE(
-          database_->Write([&](Transaction& t) { return InsertTenant(t, tenant, "key of " + tenant, kNow); }).ok());
-    }
-    limits_.max_upload_bytes = 1 << 20;
-    limits_.max_open_uploads = 3;
-    limits_.max_nodes = 1000;
-    limits_.max_chunk_bytes = 4096;
-    Restart();
-    bytes_ = BytesOf(SmallGraph());
-  }
-  void TearDown() override {
-    uploads_.reset();
-    fs::remove_all(root_);
-  }
-
-  void Restart() { uploads_ = std::make_unique<Uploads>(*database_, *directory_, limits_); }
-
-  std::string BytesOf(const Graph& graph) const {
-    const std::string path = root_ + "/graph.npz";
-    EXPECT_TRUE(WriteGraphFile(path, graph).ok());
-    return ReadWholeFile(path).value();
-  }
-  v1::OpenUploadRequest Declaration(const std::string& dataset, const std::string& request_id) const {
-    v1::OpenUploadRequest request;
-    request.set_parent("tenants/acme");
-    request.set_request_id(request_id);
-    request.set_dataset_id(dataset);
-    request.set_size_bytes(static_cast<int64_t>(bytes_.size()));
-    request.set_node_count(3);
-    request.set_feature_count(2);
-    request.set_class_count(2);
-    return request;
-  }
-  absl::StatusOr<v1::Upload> Open(const v1::OpenUploadRequest& request) {
-    return uploads_->Open(request, kNow, random_);
-  }
-  absl::StatusOr<int64_t> Write(const std::string& name, int64_t offset, const std::string& data) {
-    auto writer = uploads_->StartWriting(name, offset);
-    if (!writer.ok()) {
-      return writer.status();
-    }
-    const absl::Status status = (*writer)->Append(data);
-    return status.ok() ? (*writer)->Commit() : status;
-  }
-  absl::StatusOr<v1::FinishUploadResponse> Finish(const std::string& name, const std::string& sha256,
-                                                  const std::string& request_id) {
-    v1::FinishUploadRequest request;
-    request.set_name(name);
-    request.set_sha256(sha256);
-    request.set_request_id(request_id);
-    return uploads_->Finish(request, {"tenants/acme/tokens/t", kNow}, random_);
-  }
-  // Opens, sends `bytes` and finishes.
-  absl::StatusOr<v1::FinishUploadResponse> Upload(v1::OpenUploadRequest request, const std::string& bytes) {
-    request.set_size_bytes(static_cast<int64_t>(bytes.size()));
-    const absl::StatusOr<v1::Upload> upload = Open(request);
-    EXPECT_TRUE(upload.ok()) << upload.status();
-    last_ = upload->name();
-    EXPECT_TRUE(Write(last_, 0, bytes).ok());
-    return Finish(last_, Sha256Hex(bytes), "finish-" + request.request_id());
-  }
-  absl::StatusOr<v1::FinishUploadResponse> Upload(const std::string& dataset) {
-    return Upload(Declaration(dataset, "open-" + dataset), bytes_);
-  }
-  absl::Status DatasetStatus(const std::string& id) {
-    return ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/" + id); }).status();
-  }
-  std::string BudgetOf(const std::string& id) {
-    return ReadFrom(*database_, [&](Transaction& t) { return DatasetBudget(t, "tenants/acme/datasets/" + id); })
-        .value();
-  }
-  std::vector<std::string> FilesBelow(const std::string& kind) const {
-    std::vector<std::string> files;
-    std::error_code error;
-    for (const auto& entry : fs::recursive_directory_iterator(directory_->root() + "/" + kind, error)) {
-      if (entry.is_regular_file()) {
-        files.push_back(entry.path().string());
-      }
-    }
-    return files;
-  }
-  void ExpectRefusedWithoutTrace(const std::string& dataset) {
-    const v1::Upload upload = uploads_->Get(last_).value();
-    EXPECT_EQ(upload.state(), v1::Upload::REFUSED);
-    EXPECT_EQ(upload.committed_offset(), 0);
-    EXPECT_EQ(DatasetStatus(dataset).code(), absl::StatusCode::kNotFound);
-    EXPECT_THAT(FilesBelow("uploads"), IsEmpty());
-    EXPECT_THAT(FilesBelow("datasets"), IsEmpty());
-  }
-
-  testing::FixedRandom random_{13};
-  std::string root_;
-  std::string bytes_;
-  std::string last_;
-  Limits limits_;
-  std::unique_ptr<DataDirectory> directory_;
-  testing::TemporaryStore store_{GetParam()};
-  Database* const database_ = &store_.database();
-  std::unique_ptr<Uploads> uploads_;
-};
+using testing::ExpectError;
+using testing::kNow;
+using testing::Metadata;
+using testing::SmallGraph;
+using testing::UploadsTest;
 
 INSTANTIATE_TEST_SUITE_P(Engines, UploadsTest, ::testing::ValuesIn(testing::Engines()), testing::EngineName);
 
@@ -172,6 +39,8 @@ TEST_P(UploadsTest, AnUploadStartsEmptyAndOpen) {
   EXPECT_EQ(upload.size_bytes(), static_cast<int64_t>(bytes_.size()));
   EXPECT_EQ(upload.committed_offset(), 0);
   EXPECT_EQ(upload.state(), v1::Upload::OPEN);
+  EXPECT_EQ(upload.expire_time().seconds(), absl::ToUnixSeconds(kNow) + 7 * 24 * 3600);
+  EXPECT_FALSE(upload.has_check());
 }
 
 TEST_P(UploadsTest, TheServerNamesADatasetThatItsOwnerDoesNot) {
@@ -229,6 +98,36 @@ TEST_P(UploadsTest, ADeclarationOverALimitNamesTheLimit) {
   EXPECT_EQ(limit([](auto& r) { r.set_node_count(1001); }), "max_nodes=1000");
   EXPECT_EQ(limit([](auto& r) { r.set_feature_count(1'000'001); }), "max_features=1000000");
   EXPECT_EQ(limit([](auto& r) { r.set_class_count(10'001); }), "max_classes=10000");
+}
+
+TEST_P(UploadsTest, ADeclarationAtALimitIsTaken) {
+  v1::OpenUploadRequest request = Declaration("d", "r");
+  request.set_size_bytes(1 << 20);
+  request.set_node_count(1000);
+  request.set_feature_count(1'000'000);
+  request.set_class_count(10'000);
+  EXPECT_TRUE(Open(request).ok());
+}
+
+TEST_P(UploadsTest, AFileAtTheLimitsIsTakenAndOneBeyondNamesTheLimit) {
+  // Four directed entries and three feature entries.
+  limits_.max_edges = 4;
+  limits_.max_feature_entries = 3;
+  Restart();
+  EXPECT_TRUE(Upload("at").ok());
+  limits_.max_edges = 3;
+  Restart();
+  absl::Status status = Upload(Declaration("edges", "edges"), bytes_).status();
+  ExpectError(status, absl::StatusCode::kResourceExhausted, "LIMIT_EXCEEDED");
+  EXPECT_EQ(Metadata(status, "limit") + "=" + Metadata(status, "maximum"), "max_edges=3");
+  EXPECT_EQ(uploads_->Get(last_).value().state(), v1::Upload::REFUSED);
+  limits_.max_edges = 4;
+  limits_.max_feature_entries = 2;
+  Restart();
+  status = Upload(Declaration("entries", "entries"), bytes_).status();
+  ExpectError(status, absl::StatusCode::kResourceExhausted, "LIMIT_EXCEEDED");
+  EXPECT_EQ(Metadata(status, "limit") + "=" + Metadata(status, "maximum"), "max_feature_entries=2");
+  EXPECT_EQ(uploads_->Get(last_).value().state(), v1::Upload::REFUSED);
 }
 
 TEST_P(UploadsTest, ATenantHasSoManyOpenUploadsAndNoMore) {
@@ -303,7 +202,8 @@ TEST_P(UploadsTest, AStreamThatBreaksOffKeepsWhatArrived) {
 TEST_P(UploadsTest, AnotherOffsetThanTheCommittedOneIsRefused) {
   const std::string name = Open(Declaration("d", "r")).value().name();
   ASSERT_TRUE(Write(name, 0, bytes_.substr(0, 10)).ok());
-  for (const int64_t offset : {int64_t{0}, int64_t{9}, int64_t{11}, int64_t{-1}}) {
+  for (const int64_t offset : {int64_t{0}, int64_t{9}, int64_t{11}, int64_t{-1}, std::numeric_limits<int64_t>::max(),
+                               std::numeric_limits<int64_t>::min()}) {
     const absl::Status status = Write(name, offset, "x").status();
     ExpectError(status, absl::StatusCode::kOutOfRange, "UPLOAD_OFFSET_MISMATCH");
     EXPECT_EQ(Metadata(status, "offset"), std::to_string(offset));
@@ -330,6 +230,43 @@ TEST_P(UploadsTest, AChunkOverTheLimitIsRefused) {
   ExpectError(status, absl::StatusCode::kResourceExhausted, "LIMIT_EXCEEDED");
   EXPECT_EQ(Metadata(status, "limit"), "max_chunk_bytes");
   EXPECT_TRUE(Write(name, 0, std::string(4096, 'x')).ok());
+}
+
+TEST_P(UploadsTest, AnEmptyChunkChangesNothing) {
+  const std::string name = Open(Declaration("d", "r")).value().name();
+  EXPECT_EQ(Write(name, 0, "").value(), 0);
+  EXPECT_EQ(Write(name, 0, bytes_).value(), static_cast<int64_t>(bytes_.size()));
+  EXPECT_EQ(Write(name, static_cast<int64_t>(bytes_.size()), "").value(), static_cast<int64_t>(bytes_.size()))
+      << "also when all is there";
+  EXPECT_TRUE(Finish(name, Sha256Hex(bytes_), "f").ok());
+}
+
+TEST_P(UploadsTest, UploadsOfATenantGoOnSideBySide) {
+  std::vector<std::string> names;
+  std::vector<std::unique_ptr<UploadWriter>> writers;
+  for (const std::string id : {"a", "b", "c"}) {
+    names.push_back(Open(Declaration(id, id)).value().name());
+    writers.push_back(uploads_->StartWriting(names.back(), 0).value());
+  }
+  for (const char byte : bytes_) {
+    for (const auto& writer : writers) {
+      ASSERT_TRUE(writer->Append(std::string(1, byte)).ok());
+    }
+  }
+  writers.clear();
+  for (const std::string& name : names) {
+    EXPECT_TRUE(Finish(name, Sha256Hex(bytes_), "finish " + name).ok());
+  }
+}
+
+TEST_P(UploadsTest, AWriterTakesOverFromOneWhoseConnectionBroke) {
+  const std::string name = Open(Declaration("d", "r")).value().name();
+  auto first = uploads_->StartWriting(name, 0).value();
+  ASSERT_TRUE(first->Append(bytes_.substr(0, 10)).ok());
+  std::thread breaks([&first] { first.reset(); });
+  EXPECT_EQ(Write(name, 10, bytes_.substr(10)).value(), static_cast<int64_t>(bytes_.size()));
+  breaks.join();
+  EXPECT_TRUE(Finish(name, Sha256Hex(bytes_), "f").ok());
 }
 
 TEST_P(UploadsTest, ASecondWriterWaitsForTheFirst) {

@@ -94,7 +94,7 @@ class TestServer {
   // Waits until it ends of itself; as Process::Wait.
   std::optional<int> AwaitEnd(absl::Duration timeout);
   [[nodiscard]] bool runs() const { return process_ != nullptr; }
-  // Of the process that runs.
+  // Of a server that runs.
   [[nodiscard]] pid_t pid() const { return process_->pid(); }
   // Whether every thread of it stands still after SIGSTOP.
   [[nodiscard]] bool stopped() const { return process_ != nullptr && process_->stopped(); }

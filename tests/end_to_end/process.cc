@@ -130,6 +130,21 @@ CommandResult RunCommand(const std::vector<std::string>& arguments, const Enviro
   return result;
 }
 
+int64_t MemoryOf(pid_t pid, const std::string& field) {
+  constexpr int64_t kKibibyte = 1024;
+  std::istringstream status(ReadFile(absl::StrCat("/proc/", pid, "/status")));
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(field + ":")) return kKibibyte * std::stoll(line.substr(field.size() + 1));
+  }
+  return -1;
+}
+
+bool ForgetPeakMemory(pid_t pid) {
+  std::ofstream file(absl::StrCat("/proc/", pid, "/clear_refs"));
+  file << "5" << std::flush;
+  return file.good();
+}
+
 std::string BinaryPath(const std::string& name) {
   const char* build = std::getenv("DPAR_BINARY_DIR");
   return absl::StrCat(build != nullptr ? build : ".", "/bin/", name);

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -65,6 +66,11 @@ struct CommandResult {
 // Runs a program to its end.
 CommandResult RunCommand(const std::vector<std::string>& arguments, const Environment& environment,
                          absl::Duration timeout = absl::Seconds(60));
+
+// Bytes of memory of a process, by a field of /proc/PID/status: "VmRSS" now, "VmHWM" the most since ForgetPeakMemory.
+// -1 when there is no such process or field.
+int64_t MemoryOf(pid_t pid, const std::string& field);
+bool ForgetPeakMemory(pid_t pid);
 
 // $DPAR_BINARY_DIR/bin/`name`.
 std::string BinaryPath(const std::string& name);

@@ -1,0 +1,74 @@
+#include "server/uploads/check_board.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/store/message_text.h"
+
+namespace dpar {
+namespace {
+
+constexpr char kWaiting[] = "waiting";
+constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
+
+}  // namespace
+
+std::optional<v1::UploadCheck> CheckBoard::Find(const std::string& upload) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = shown_.find(upload);
+  return found == shown_.end() ? std::nullopt : std::optional(found->second);
+}
+
+void CheckBoard::Show(const std::string& upload, const std::string& stage, double fraction) {
+  const absl::MutexLock lock(&mutex_);
+  v1::UploadCheck& check = shown_.at(upload);
+  // Of two threads that report, the one that is behind may come last.
+  check.set_fraction(check.stage() == stage ? std::max(check.fraction(), fraction) : fraction);
+  check.set_stage(stage);
+}
+
+CheckBoard::Check::Check(CheckBoard& board, std::string upload, absl::Time start, std::function<bool()> wanted)
+    : board_(board), upload_(std::move(upload)), wanted_(std::move(wanted)) {
+  const absl::MutexLock lock(&board_.mutex_);
+  v1::UploadCheck& check = board_.shown_[upload_];
+  check.set_stage(kWaiting);
+  *check.mutable_start_time() = ToTimestamp(absl::ToUnixMicros(start));
+  board_.turns_.push_back(this);
+}
+
+CheckBoard::Check::~Check() {
+  const absl::MutexLock lock(&board_.mutex_);
+  board_.shown_.erase(upload_);
+  board_.turns_.remove(this);
+}
+
+absl::Status CheckBoard::Check::AwaitTurn() {
+  const auto is_first = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(board_.mutex_) { return board_.turns_.front() == this; };
+  while (true) {
+    const absl::Status status = Wanted();
+    if (!status.ok()) {
+      return status;
+    }
+    const absl::MutexLock lock(&board_.mutex_);
+    if (board_.mutex_.AwaitWithTimeout(absl::Condition(&is_first), kAskPeriod)) {
+      return absl::OkStatus();
+    }
+  }
+}
+
+StageReport CheckBoard::Check::Stage(const std::string& stage) {
+  return [this, stage](double fraction) { return Report(stage, fraction); };
+}
+
+absl::Status CheckBoard::Check::Wanted() {
+  const absl::MutexLock lock(&mutex_);
+  stopped_ = stopped_ || !wanted_();
+  return stopped_ ? absl::CancelledError("nobody waits for the check any more") : absl::OkStatus();
+}
+
+bool CheckBoard::Check::Report(const std::string& stage, double fraction) {
+  board_.Show(upload_, stage, fraction);
+  return Wanted().ok();
+}
+
+}  // namespace dpar

@@ -1,0 +1,72 @@
+#include "server/uploads/declaration.h"
+
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "core/error.h"
+#include "core/privacy/budget.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+#include "server/uploads/upload_writer.h"
+
+namespace dpar {
+namespace {
+
+absl::Status CheckSize(absl::string_view field, int64_t value, int64_t low, absl::string_view limit, int64_t maximum) {
+  if (value > maximum) {
+    return LimitExceeded(limit, maximum);
+  }
+  return ValidateRange(field, value, low, maximum);
+}
+
+absl::Status CapAboveDefault(absl::string_view what, double asked, double most) {
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, v1::CAP_ABOVE_DEFAULT,
+      absl::StrCat("the cap's ", what, " of ", asked, " is above ", most,
+                   ", the most that an owner may declare on this server. Declare less, or ask an operator "
+                   "to raise the cap after the upload"),
+      {{absl::StrCat("asked_", what), absl::StrCat(asked)}, {absl::StrCat("max_", what), absl::StrCat(most)}});
+}
+
+}  // namespace
+
+absl::Status ValidateDeclaration(const v1::OpenUploadRequest& request, const Limits& limits) {
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  if (!request.dataset_id().empty()) {
+    DPAR_RETURN_IF_ERROR(ValidateId("dataset_id", request.dataset_id()));
+  }
+  DPAR_RETURN_IF_ERROR(CheckSize("size_bytes", request.size_bytes(), 1, "max_upload_bytes", limits.max_upload_bytes));
+  DPAR_RETURN_IF_ERROR(CheckSize("node_count", request.node_count(), 1, "max_nodes", limits.max_nodes));
+  DPAR_RETURN_IF_ERROR(CheckSize("feature_count", request.feature_count(), 1, "max_features", limits.max_features));
+  DPAR_RETURN_IF_ERROR(CheckSize("class_count", request.class_count(), 2, "max_classes", limits.max_classes));
+  if (!v1::OpenUploadRequest::Format_IsValid(request.format())) {
+    return InvalidField("format", "format must be NPZ or unset");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SettleCap(v1::OpenUploadRequest& declared, double default_epsilon) {
+  if (declared.is_public()) {
+    declared.clear_cap_epsilon();
+    declared.clear_cap_delta();
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(const double default_delta, DefaultDelta(declared.node_count()));
+  const double epsilon = declared.has_cap_epsilon() ? declared.cap_epsilon() : default_epsilon;
+  const double delta = declared.has_cap_delta() ? declared.cap_delta() : default_delta;
+  DPAR_RETURN_IF_ERROR(ValidatePositive("cap_epsilon", epsilon));
+  DPAR_RETURN_IF_ERROR(ValidateProbability("cap_delta", delta));
+  if (epsilon > default_epsilon) {
+    return CapAboveDefault("epsilon", epsilon, default_epsilon);
+  }
+  if (delta > default_delta) {
+    return CapAboveDefault("delta", delta, default_delta);
+  }
+  DPAR_RETURN_IF_ERROR(MakeBudgetTerms(epsilon, delta).status());
+  declared.set_cap_epsilon(epsilon);
+  declared.set_cap_delta(delta);
+  return absl::OkStatus();
+}
+
+}  // namespace dpar
