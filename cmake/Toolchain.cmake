@@ -16,9 +16,19 @@ if(DPAR_SANITIZE)
   add_link_options(-fsanitize=${DPAR_SANITIZE})
 endif()
 
+# Everything is compiled so that libFuzzer sees which branches an input takes; tests/fuzz links libFuzzer itself.
+option(DPAR_FUZZ "Instruments for libFuzzer; needs clang. tests/fuzz/run.sh sets it" OFF)
+if(DPAR_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 # Warnings are errors in our own code; generated code and other people's headers are SYSTEM.
-set(DPAR_WARNINGS -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Werror)
-# GCC 12 reports maybe-uninitialized inside std::optional and absl::StatusOr under sanitizers, where there is none.
-if(DPAR_SANITIZE)
-  list(APPEND DPAR_WARNINGS -Wno-error=maybe-uninitialized)
+# GCC's, that is: clang, which only the fuzzers are built with, warns of other things under the same names.
+set(DPAR_WARNINGS -Wall -Wextra)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND DPAR_WARNINGS -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Werror)
+  # GCC 12 reports maybe-uninitialized inside std::optional and absl::StatusOr under sanitizers, where there is none.
+  if(DPAR_SANITIZE)
+    list(APPEND DPAR_WARNINGS -Wno-error=maybe-uninitialized)
+  endif()
 endif()
