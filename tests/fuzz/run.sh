@@ -15,7 +15,7 @@ seconds=${2-60}
 case "$name" in
   npz) limits=(-max_len=8192 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
   request) limits=(-max_len=2048 -malloc_limit_mb=256 -rss_limit_mb=1024 -dict=tests/fuzz/request.dict) ;;
-  upload) limits=(-max_len=1024 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
+  upload) limits=(-max_len=256 -len_control=0 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
   *)
     echo "run.sh: which fuzzer? npz, request or upload" >&2
     exit 2
