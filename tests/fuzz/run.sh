@@ -39,5 +39,7 @@ mkdir -p "build/fuzz/corpus/$name" build/fuzz/findings
 export ASAN_OPTIONS=quarantine_size_mb=64
 export UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS=suppressions=$PWD/cmake/lsan.supp:print_suppressions=0
+# libFuzzer's own exit code for a finding is 77, which stands for skipped here.
 exec "build/fuzz/bin/${name}_fuzzer" "${limits[@]}" -max_total_time="$seconds" -timeout=30 -print_final_stats=1 \
-  -artifact_prefix="build/fuzz/findings/$name-" "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name"
+  -error_exitcode=1 -timeout_exitcode=1 -artifact_prefix="build/fuzz/findings/$name-" \
+  "build/fuzz/corpus/$name" "tests/fuzz/corpus/$name"
