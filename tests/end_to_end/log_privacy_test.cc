@@ -1,6 +1,7 @@
 // Nothing private is logged, measured, shown as progress or told in an error: a run over every call of the API, on a
 // dataset whose content can be recognised.
 #include <gtest/gtest.h>
+#include <httplib.h>
 
 #include <algorithm>
 #include <limits>
@@ -151,6 +152,8 @@ class LogPrivacyTest : public ::testing::TestWithParam<const char*> {
   void Operate();
   void Fail();
 
+  // What the server's web port says, while it runs.
+  void ReadWebPages();
   // Everything that anybody could read, by where it was read.
   std::map<std::string, std::string> Readings() const;
   void ExpectNoMarks() const;
@@ -165,6 +168,7 @@ class LogPrivacyTest : public ::testing::TestWithParam<const char*> {
   std::unique_ptr<Client> stranger_;
   std::string dataset_;
   std::vector<std::string> jobs_;
+  std::map<std::string, std::string> web_pages_;  // by path
 };
 
 void LogPrivacyTest::Upload() {
@@ -345,6 +349,18 @@ void LogPrivacyTest::Fail() {
               IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
 }
 
+void LogPrivacyTest::ReadWebPages() {
+  httplib::Client client("http://" + server_.http_address());
+  client.set_read_timeout(60);
+  for (const char* path : {"/metrics", "/livez", "/readyz"}) {
+    const httplib::Result result = client.Get(path);
+    ASSERT_TRUE(result) << path;
+    EXPECT_EQ(result->status, 200) << path;
+    web_pages_[path] = result->body;
+  }
+  EXPECT_THAT(web_pages_["/metrics"], ::testing::HasSubstr("dpar"));
+}
+
 // A certificate's payload is in base64.
 std::string Decoded(const Utterance& said) {
   const std::string kStart = "\"payload\":\"";
@@ -357,7 +373,9 @@ std::string Decoded(const Utterance& said) {
 }
 
 std::map<std::string, std::string> LogPrivacyTest::Readings() const {
-  std::map<std::string, std::string> readings = {{"log", server_.log()}};
+  std::map<std::string, std::string> readings = web_pages_;
+  readings["log"] = server_.log();
+  readings["audit log"] = ReadFile(server_.data_directory() + "/audit.log");
   // What is for the uploader or the holder alone, and the model, whose noise is what makes it public.
   const std::set<std::string> for_one = {"DatasetService/FinishUpload", "OperatorService/CreateToken",
                                          "OperatorService/RotateToken", "TrainingService/DownloadModel"};
@@ -389,7 +407,7 @@ void LogPrivacyTest::ExpectNoMarks() const {
   EXPECT_GE(errors, 12U);
 }
 
-TEST_P(LogPrivacyTest, NoMarkOfADatasetIsInLogsProgressAnswersOrErrorsOfAFullRun) {
+TEST_P(LogPrivacyTest, NoMarkOfADatasetIsInLogsMetricsProgressAnswersOrErrorsOfAFullRun) {
   Upload();
   ASSERT_FALSE(dataset_.empty());
   UploadBadFiles();
@@ -398,6 +416,7 @@ TEST_P(LogPrivacyTest, NoMarkOfADatasetIsInLogsProgressAnswersOrErrorsOfAFullRun
   ReadEverything();
   Operate();
   Fail();
+  ReadWebPages();
   EXPECT_EQ(recorder_.methods(), AllMethods()) << "a full run calls every method";
   EXPECT_EQ(server_.Terminate(), std::optional<int>(0));
   ExpectNoMarks();
