@@ -28,7 +28,7 @@
 #include "server/services/page_size.h"
 #include "server/services/resource_name.h"
 #include "server/store/paging.h"
-#include "server/worker/memory_estimate.h"
+#include "server/worker/estimate.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/messages.h"
 #include "tests/fuzz/require.h"
@@ -128,6 +128,7 @@ void CheckPlan(const v1::TrainingSpec& spec, const v1::Plan& plan, const PublicS
   Require(plan.training_slots() >= 1 && plan.training_slots() <= sizes.node_count, "slots are within the dataset");
   Require(std::isfinite(plan.learning_rate()) && plan.learning_rate() > 0, "a learning rate is finite");
   Require(EstimateJobBytes(plan, sizes, 1 << 20, 4) > 0, "an estimate of memory is above 0");
+  Require(EstimateJobTime(plan, sizes, 1 << 20, 4) > absl::ZeroDuration(), "an estimate of time is above 0");
   if (plan.non_private()) {
     return;
   }
