@@ -18,14 +18,15 @@ constexpr absl::string_view kEntryColumns =
 
 bool IsResolution(v1::LedgerEntry::Kind kind) { return kind == v1::LedgerEntry::POST || kind == v1::LedgerEntry::VOID; }
 
+std::string AccountText(absl::string_view lock) {
+  return absl::StrCat(
+      "SELECT cap_epsilon, cap_delta, renyi_order, cap_units, posted_units, reserved_units, live_events, "
+      "head_sequence, head_hash FROM budgets WHERE id = $1",
+      lock);
+}
+
 absl::StatusOr<Account> QueryAccount(Transaction& transaction, const std::string& budget_id, absl::string_view lock) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query(
-          absl::StrCat("SELECT cap_epsilon, cap_delta, renyi_order, cap_units, posted_units, reserved_units, "
-                       "live_events, head_sequence, head_hash FROM budgets WHERE id = $1",
-                       lock),
-          {budget_id}));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(AccountText(lock), {budget_id}));
   if (rows.empty()) {
     return ResourceNotFound(budget_id);
   }
@@ -67,11 +68,12 @@ absl::StatusOr<StoredEntry> ReadEntry(const Row& row) {
   if (!stored.event_text.empty()) {
     DPAR_RETURN_IF_ERROR(TextToMessage(stored.event_text, *entry.mutable_event()));
   }
-  DPAR_RETURN_IF_ERROR(CheckEntry(entry, ""));
+  DPAR_RETURN_IF_ERROR(CheckEntry(stored, ""));
   return stored;
 }
 
-absl::Status CheckEntry(const v1::LedgerEntry& entry, const std::string& budget_id) {
+absl::Status CheckEntry(const StoredEntry& stored, const std::string& budget_id) {
+  const v1::LedgerEntry& entry = stored.entry;
   const v1::LedgerEntry::Kind kind = entry.kind();
   const bool has_job = kind == v1::LedgerEntry::RESERVE || IsResolution(kind);
   const bool has_reason = !entry.reason().empty();
@@ -80,7 +82,8 @@ absl::Status CheckEntry(const v1::LedgerEntry& entry, const std::string& budget_
                         entry.sequence() > 0 && entry.units() >= (kind == v1::LedgerEntry::ADJUST ? 0 : 1) &&
                         entry.units() <= kMaxUnits && std::isfinite(entry.epsilon()) && entry.epsilon() >= 0 &&
                         entry.delta() >= 0 && entry.delta() < 1 && entry.attempt() >= 0 && !entry.actor().empty() &&
-                        entry.job().empty() == !has_job && has_reason == needs_reason && entry.has_event() == has_job;
+                        entry.job().empty() == !has_job && has_reason == needs_reason &&
+                        stored.event_text.empty() == !has_job;
   return possible ? absl::OkStatus() : CorruptBudget("a ledger entry is none that could have been written", budget_id);
 }
 
@@ -96,6 +99,10 @@ absl::StatusOr<Account> LockAccount(Transaction& transaction, const std::string&
   return QueryAccount(transaction, budget_id, transaction.for_update());
 }
 
+absl::Status LockAccountAhead(Transaction& transaction, const std::string& budget_id) {
+  return transaction.QueryAhead(AccountText(transaction.for_update()), {budget_id});
+}
+
 absl::Status CheckAccount(const Account& account, const std::string& budget_id) {
   const BudgetTerms& terms = account.terms;
   const bool possible = terms.cap_epsilon > 0 && std::isfinite(terms.cap_epsilon) && terms.cap_delta > 0 &&
@@ -107,10 +114,13 @@ absl::Status CheckAccount(const Account& account, const std::string& budget_id) 
   return possible ? absl::OkStatus() : CorruptBudget("a budget's sums are impossible", budget_id);
 }
 
+std::string EntriesText(absl::string_view where_and_order) {
+  return absl::StrCat("SELECT ", kEntryColumns, " FROM ledger_entries WHERE ", where_and_order);
+}
+
 absl::StatusOr<std::vector<Row>> LoadEntryRows(Transaction& transaction, absl::string_view where_and_order,
                                                const std::vector<Value>& parameters) {
-  return transaction.Query(absl::StrCat("SELECT ", kEntryColumns, " FROM ledger_entries WHERE ", where_and_order),
-                           parameters);
+  return transaction.Query(EntriesText(where_and_order), parameters);
 }
 
 absl::StatusOr<std::vector<StoredEntry>> LoadEntries(Transaction& transaction, absl::string_view where_and_order,

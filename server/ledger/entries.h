@@ -25,19 +25,24 @@ inline constexpr absl::string_view kOrderPrefix = "order ";
 absl::StatusOr<Account> LoadAccount(Transaction& transaction, const std::string& budget_id);
 // The same for whoever changes it: no other transaction does until this one ends.
 absl::StatusOr<Account> LockAccount(Transaction& transaction, const std::string& budget_id);
+// Announces it (Transaction::QueryAhead).
+absl::Status LockAccountAhead(Transaction& transaction, const std::string& budget_id);
 // DATA_LOSS when no sequence of entries could give these sums.
 absl::Status CheckAccount(const Account& account, const std::string& budget_id);
 
-// An entry with its event as it is stored, because the hash covers the stored text.
+// An entry with its event as it is stored, because the hash covers the stored text. `entry.event` is that text read,
+// and left out where an entry is written: its text was made, or read and checked, before.
 struct StoredEntry {
   v1::LedgerEntry entry;
   std::string event_text;
 };
 
 // DATA_LOSS when no verb of the ledger writes such an entry.
-absl::Status CheckEntry(const v1::LedgerEntry& entry, const std::string& budget_id);
+absl::Status CheckEntry(const StoredEntry& stored, const std::string& budget_id);
 
-// Entries under a WHERE condition (with ORDER BY and LIMIT as needed).
+// A query of entries under a WHERE condition (with ORDER BY and LIMIT as needed).
+std::string EntriesText(absl::string_view where_and_order);
+// What it finds.
 absl::StatusOr<std::vector<StoredEntry>> LoadEntries(Transaction& transaction, absl::string_view where_and_order,
                                                      const std::vector<Value>& parameters);
 // Their rows, and what one of them says.

@@ -35,17 +35,15 @@ absl::Status StoreAccount(Transaction& transaction, const std::string& budget_id
 
 // Appends an entry (all but sequence, time, actor and hash are set) and moves the account's head.
 absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::string& budget_id, Account& account,
-                                       v1::LedgerEntry entry, const EntryContext& context) {
-  std::string event_text;
-  if (entry.has_event()) {
-    DPAR_ASSIGN_OR_RETURN(event_text, MessageToText(entry.event()));
-  }
+                                       StoredEntry stored, const EntryContext& context) {
+  v1::LedgerEntry& entry = stored.entry;
+  const std::string& event_text = stored.event_text;
   const int64_t time = absl::ToUnixMicros(context.time);
   entry.set_sequence(account.head_sequence + 1);
   *entry.mutable_time() = ToTimestamp(time);
   entry.set_actor(context.actor);
   entry.set_hash(EntryHash(budget_id, account.head_hash, entry, event_text));
-  DPAR_RETURN_IF_ERROR(CheckEntry(entry, budget_id));
+  DPAR_RETURN_IF_ERROR(CheckEntry(stored, budget_id));
   DPAR_RETURN_IF_ERROR(transaction.ExecuteLater(
       "INSERT INTO ledger_entries (budget_id, sequence, time, kind, job, actor, units, epsilon, delta, event, reason, "
       "attempt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
@@ -54,20 +52,21 @@ absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::stri
       CorruptBudget("a ledger entry was not written", budget_id)));
   account.head_sequence = entry.sequence();
   account.head_hash = entry.hash();
-  return entry;
+  return std::move(entry);
 }
 
+// Entries of a job. Without an order: one by sequence would lead SQLite through all of the budget's entries.
+constexpr absl::string_view kOfJob = "budget_id = $1 AND job = $2";
+
 // The job's RESERVE entry, provided that nothing has resolved it.
-absl::StatusOr<v1::LedgerEntry> OpenReservation(Transaction& transaction, const std::string& budget_id,
-                                                const std::string& job_name) {
-  // Without an order: one by sequence would lead SQLite through all of the budget's entries.
-  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> entries,
-                        LoadEntries(transaction, "budget_id = $1 AND job = $2", {budget_id, job_name}));
+absl::StatusOr<StoredEntry> OpenReservation(Transaction& transaction, const std::string& budget_id,
+                                            const std::string& job_name) {
+  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> entries, LoadEntries(transaction, kOfJob, {budget_id, job_name}));
   if (entries.size() != 1 || entries[0].entry.kind() != v1::LedgerEntry::RESERVE) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_ENDED,
                      absl::StrCat(job_name, " has no open reservation"), {{"resource", job_name}});
   }
-  return std::move(entries[0].entry);
+  return std::move(entries[0]);
 }
 
 double PercentOf(int64_t units, int64_t cap_units) {
@@ -162,7 +161,7 @@ absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, 
   entry.set_epsilon(terms.cap_epsilon);
   entry.set_delta(terms.cap_delta);
   entry.set_reason(absl::StrCat(kOrderPrefix, terms.order));
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, {std::move(entry), ""}, context).status());
   return StoreAccount(transaction, budget_id, account);
 }
 
@@ -210,7 +209,8 @@ absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::stri
 
 absl::StatusOr<Price> MakePrice(const v1::PrivacyEvent& event, double epsilon, double delta, const BudgetTerms& terms) {
   DPAR_ASSIGN_OR_RETURN(const EventCost cost, CostOf(event, terms));
-  return Price{event, epsilon, delta, terms.order, cost};
+  DPAR_ASSIGN_OR_RETURN(std::string event_text, MessageToText(event));
+  return Price{event, std::move(event_text), epsilon, delta, terms.order, cost};
 }
 
 absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_id, const Price& price) {
@@ -223,14 +223,15 @@ absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& bud
   DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
   DPAR_RETURN_IF_ERROR(CheckAdmission(account, price));
   const int64_t units = price.cost.units;
-  v1::LedgerEntry entry;
+  StoredEntry stored;
+  stored.event_text = price.event_text;
+  v1::LedgerEntry& entry = stored.entry;
   entry.set_kind(v1::LedgerEntry::RESERVE);
   entry.set_job(job_name);
   entry.set_units(units);
   entry.set_epsilon(price.epsilon);
   entry.set_delta(price.delta);
-  *entry.mutable_event() = price.event;
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
   account.reserved_units += units;
   account.live_events += 1;
   DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
@@ -240,12 +241,13 @@ absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& bud
 absl::StatusOr<Account> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                              int attempt, const EntryContext& context) {
   DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
-  DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry entry, OpenReservation(transaction, budget_id, job_name));
+  DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, budget_id, job_name));
+  v1::LedgerEntry& entry = stored.entry;
   entry.set_kind(v1::LedgerEntry::POST);
   entry.set_attempt(attempt);
   account.reserved_units -= entry.units();
   account.posted_units += entry.units();
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
   DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
   return account;
 }
@@ -253,14 +255,20 @@ absl::StatusOr<Account> Post(Transaction& transaction, const std::string& budget
 absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,
                   const std::string& reason, const EntryContext& context) {
   DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
-  DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry entry, OpenReservation(transaction, budget_id, job_name));
+  DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, budget_id, job_name));
+  v1::LedgerEntry& entry = stored.entry;
   entry.set_kind(v1::LedgerEntry::VOID);
   entry.set_attempt(attempt);
   entry.set_reason(reason);
   account.reserved_units -= entry.units();
   account.live_events -= 1;
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
   return StoreAccount(transaction, budget_id, account);
+}
+
+absl::Status ReadReservationAhead(Transaction& transaction, const std::string& budget_id, const std::string& job_name) {
+  DPAR_RETURN_IF_ERROR(LockAccountAhead(transaction, budget_id));
+  return transaction.QueryAhead(EntriesText(kOfJob), {budget_id, job_name});
 }
 
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,
@@ -285,7 +293,7 @@ absl::Status SetCap(Transaction& transaction, const std::string& budget_id, doub
   entry.set_epsilon(cap_epsilon);
   entry.set_delta(account.terms.cap_delta);
   entry.set_reason(reason);
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, entry, context).status());
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, {std::move(entry), ""}, context).status());
   return StoreAccount(transaction, budget_id, account);
 }
 
@@ -298,7 +306,8 @@ absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::strin
   entry.set_units(units);
   entry.set_reason(reason);
   account.posted_units += units;
-  DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry appended, Append(transaction, budget_id, account, entry, context));
+  DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry appended,
+                        Append(transaction, budget_id, account, {std::move(entry), ""}, context));
   DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
   return appended;
 }

@@ -31,7 +31,8 @@ struct EntryContext {
 // A job's price on one budget, worked out before a transaction begins: it may take seconds.
 struct Price {
   v1::PrivacyEvent event;
-  double epsilon = 0;  // the job's own guarantee
+  std::string event_text;  // as the ledger stores it
+  double epsilon = 0;      // the job's own guarantee
   double delta = 0;
   int64_t order = 0;  // of the budget
   EventCost cost;
@@ -87,6 +88,9 @@ absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& bud
 // it is reserved and neither posted nor voided.
 absl::StatusOr<Account> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                              int attempt, const EntryContext& context);
+
+// Announces what Post and Void read (Transaction::QueryAhead).
+absl::Status ReadReservationAhead(Transaction& transaction, const std::string& budget_id, const std::string& job_name);
 
 // Gives the job's reservation back. FAILED_PRECONDITION unless it is reserved and neither posted nor voided.
 absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,

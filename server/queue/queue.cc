@@ -13,10 +13,12 @@
 namespace dpar {
 namespace {
 
-constexpr absl::string_view kColumns =
-    "name, COALESCE(budget_id, ''), spec, plan, state, failure, create_time, start_time, end_time, attempts, "
-    "cancel_requested, COALESCE(evaluation, ''), priority, memory_bytes, lease, lease_expire_time, COALESCE(progress, "
-    "'')";
+// What a job is, and the messages about it, which cost more to read than all the rest.
+constexpr absl::string_view kStateColumns =
+    "name, COALESCE(budget_id, ''), state, failure, create_time, start_time, end_time, attempts, cancel_requested, "
+    "priority, memory_bytes, lease, lease_expire_time, request_fingerprint, evaluation IS NOT NULL";
+constexpr absl::string_view kMessageColumns =
+    "spec, plan, left_units, COALESCE(evaluation, ''), COALESCE(progress, '')";
 
 constexpr int64_t kQueued = v1::Job::QUEUED;
 constexpr int64_t kRunning = v1::Job::RUNNING;
@@ -26,7 +28,7 @@ absl::Status CorruptJob(absl::string_view what, const std::string& name) {
 }
 
 // DATA_LOSS when no function here writes such a job.
-absl::Status CheckJob(const StoredJob& stored) {
+absl::Status CheckJob(const StoredJob& stored, bool has_evaluation) {
   const v1::Job& job = stored.job;
   const bool ended =
       job.state() == v1::Job::SUCCEEDED || job.state() == v1::Job::FAILED || job.state() == v1::Job::CANCELLED;
@@ -34,20 +36,18 @@ absl::Status CheckJob(const StoredJob& stored) {
                         job.attempts() >= 0 && stored.lease >= 0 && job.memory_bytes() >= 0 &&
                         ended == job.has_end_time() && (job.state() != v1::Job::RUNNING || job.has_start_time()) &&
                         (job.state() == v1::Job::FAILED) == !job.failure().empty() &&
-                        (job.state() == v1::Job::SUCCEEDED || !job.has_evaluation());
+                        (job.state() == v1::Job::SUCCEEDED || !has_evaluation);
   return possible ? absl::OkStatus() : CorruptJob("a stored job is none that could have been written", job.name());
 }
 
 std::string TenantOf(const std::string& name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
 
-absl::StatusOr<StoredJob> ReadJob(const Row& row) {
+// The first of kStateColumns.
+absl::StatusOr<StoredJob> ReadState(RowReader& reader) {
   StoredJob stored;
   v1::Job& job = stored.job;
-  RowReader reader(row);
   job.set_name(reader.Text());
   stored.budget_id = reader.Text();
-  const std::string spec = reader.Text();
-  const std::string plan = reader.Text();
   job.set_state(static_cast<v1::Job::State>(reader.Int32()));
   job.set_failure(reader.Text());
   *job.mutable_create_time() = ToTimestamp(reader.Int());
@@ -59,30 +59,47 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   }
   job.set_attempts(reader.Int32());
   stored.cancel_requested = reader.Int() != 0;
-  const std::string evaluation = reader.Text();
   job.set_priority(reader.Int32());
   job.set_memory_bytes(reader.Int());
   stored.lease = reader.Int();
   stored.lease_expire_time = absl::FromUnixMicros(reader.Int());
+  stored.fingerprint = reader.Text();
+  const bool has_evaluation = reader.Int() != 0;
+  DPAR_RETURN_IF_ERROR(reader.status());
+  DPAR_RETURN_IF_ERROR(CheckJob(stored, has_evaluation));
+  return stored;
+}
+
+absl::StatusOr<StoredJob> ReadJob(const Row& row) {
+  RowReader reader(row);
+  DPAR_ASSIGN_OR_RETURN(StoredJob stored, ReadState(reader));
+  v1::Job& job = stored.job;
+  const std::string spec = reader.Text();
+  const std::string plan = reader.Text();
+  const std::optional<int64_t> left_units = reader.OptionalInt();
+  const std::string evaluation = reader.Text();
   const std::string progress = reader.Text();
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(TextToMessage(spec, *job.mutable_spec()));
   DPAR_RETURN_IF_ERROR(TextToMessage(plan, *job.mutable_plan()));
+  if (left_units.has_value()) {
+    job.mutable_plan()->set_left_units(*left_units);
+  }
   if (!evaluation.empty()) {
     DPAR_RETURN_IF_ERROR(TextToMessage(evaluation, *job.mutable_evaluation()));
   }
   if (!progress.empty() && job.state() == v1::Job::RUNNING) {
     DPAR_RETURN_IF_ERROR(TextToMessage(progress, *job.mutable_progress()));
   }
-  DPAR_RETURN_IF_ERROR(CheckJob(stored));
   return stored;
 }
 
 absl::StatusOr<std::vector<StoredJob>> LoadJobs(Transaction& transaction, absl::string_view where_and_order,
                                                 const std::vector<Value>& parameters) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query(absl::StrCat("SELECT ", kColumns, " FROM jobs WHERE ", where_and_order), parameters));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query(absl::StrCat("SELECT ", kStateColumns, ", ", kMessageColumns,
+                                                       " FROM jobs WHERE ", where_and_order),
+                                          parameters));
   std::vector<StoredJob> jobs;
   jobs.reserve(rows.size());
   for (const Row& row : rows) {
@@ -92,23 +109,8 @@ absl::StatusOr<std::vector<StoredJob>> LoadJobs(Transaction& transaction, absl::
   return jobs;
 }
 
-absl::StatusOr<StoredJob> OneJob(Transaction& transaction, const std::string& name, absl::string_view lock) {
-  DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, LoadJobs(transaction, absl::StrCat("name = $1", lock), {name}));
-  if (jobs.empty()) {
-    return ResourceNotFound(name);
-  }
-  return std::move(jobs[0]);
-}
-
-absl::StatusOr<int64_t> CountJobs(Transaction& transaction, absl::string_view column, const std::string& value) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query(absl::StrCat("SELECT COUNT(*) FROM jobs WHERE ", column, " = $1 AND state IN ($2, $3)"),
-                        {value, kQueued, kRunning}));
-  RowReader reader(rows.at(0));
-  const int64_t count = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return count;
+std::string LockText(const Transaction& transaction) {
+  return absl::StrCat("SELECT ", kStateColumns, " FROM jobs WHERE name = $1", transaction.for_update());
 }
 
 // Jobs that one statement reads the standing of. Texts of statements are kept, so there is one, for as many.
@@ -165,7 +167,8 @@ absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
           "SELECT (SELECT MIN(j.tenant) FROM jobs j WHERE j.state = $1 AND j.tenant > waiting.tenant) FROM waiting "
           "WHERE waiting.tenant IS NOT NULL) "
           "SELECT w.tenant, (SELECT COUNT(*) FROM jobs r WHERE r.state = $2 AND r.tenant = w.tenant) AS running, "
-          "COALESCE((SELECT MAX(s.start_time) FROM jobs s WHERE s.tenant = w.tenant), 0) AS last_start "
+          "COALESCE((SELECT MAX(s.start_time) FROM jobs s WHERE s.tenant = w.tenant AND s.start_time IS NOT NULL), 0) "
+          "AS last_start "
           "FROM waiting w WHERE w.tenant IS NOT NULL ORDER BY running, last_start, w.tenant",
           {kQueued, kRunning}));
   std::vector<Waiting> waiting;
@@ -199,36 +202,48 @@ absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, S
   *job.mutable_start_time() = ToTimestamp(absl::ToUnixMicros(request.now));
   stored.lease += 1;
   stored.lease_expire_time = request.now + request.duration;
-  DPAR_RETURN_IF_ERROR(CheckJob(stored));
-  return transaction
-      .Execute(
-          "UPDATE jobs SET state = $2, attempts = $3, start_time = $4, lease = $5, lease_owner = $6, "
-          "lease_expire_time = $7, progress = NULL WHERE name = $1",
-          {job.name(), kRunning, int64_t{job.attempts()}, ToMicroseconds(job.start_time()), stored.lease, request.owner,
-           absl::ToUnixMicros(request.now + request.duration)})
-      .status();
+  DPAR_RETURN_IF_ERROR(CheckJob(stored, job.has_evaluation()));
+  return transaction.ExecuteLater(
+      "UPDATE jobs SET state = $2, attempts = $3, start_time = $4, lease = $5, lease_owner = $6, "
+      "lease_expire_time = $7, progress = NULL WHERE name = $1",
+      {job.name(), kRunning, int64_t{job.attempts()}, ToMicroseconds(job.start_time()), stored.lease, request.owner,
+       absl::ToUnixMicros(request.now + request.duration)},
+      CorruptJob("a job was gone while it was leased", job.name()));
 }
 
 }  // namespace
 
-absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, int64_t max_queued) {
+absl::StatusOr<JobTexts> MakeJobTexts(const v1::Job& job) {
+  v1::Plan plan = job.plan();
+  plan.clear_left_units();
+  JobTexts texts;
+  DPAR_ASSIGN_OR_RETURN(texts.spec, MessageToText(job.spec()));
+  DPAR_ASSIGN_OR_RETURN(texts.plan, MessageToText(plan));
+  return texts;
+}
+
+absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, const JobTexts& texts, int64_t max_queued) {
   const v1::Job& job = stored.job;
   const std::string tenant = TenantOf(job.name());
-  DPAR_ASSIGN_OR_RETURN(const std::string spec, MessageToText(job.spec()));
-  DPAR_ASSIGN_OR_RETURN(const std::string plan, MessageToText(job.plan()));
   return transaction.ExecuteLater(
       "INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, attempts, "
-      "cancel_requested, priority, memory_bytes) SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10 "
+      "cancel_requested, priority, memory_bytes, left_units, request_fingerprint) "
+      "SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $13, $14 "
       "WHERE (SELECT COUNT(*) FROM jobs WHERE tenant = $2 AND state IN ($7, $11)) < $12",
-      {job.name(), tenant, job.spec().dataset(), TextOrNull(stored.budget_id), spec, plan, kQueued,
-       ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(), kRunning, max_queued},
+      {job.name(), tenant, job.spec().dataset(), TextOrNull(stored.budget_id), texts.spec, texts.plan, kQueued,
+       ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(), kRunning, max_queued,
+       job.plan().left_units(), stored.fingerprint},
       MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
                 absl::StrCat("a tenant may have at most ", max_queued, " jobs queued or running; wait for one"),
                 {{"limit", "max_queued_jobs"}, {"maximum", absl::StrCat(max_queued)}}));
 }
 
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name) {
-  return OneJob(transaction, name, "");
+  DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, LoadJobs(transaction, "name = $1", {name}));
+  if (jobs.empty()) {
+    return ResourceNotFound(name);
+  }
+  return std::move(jobs[0]);
 }
 
 absl::StatusOr<JobStandings> GetStandings(Transaction& transaction, const std::vector<std::string>& names) {
@@ -273,7 +288,14 @@ absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& te
 }
 
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset) {
-  return CountJobs(transaction, "dataset", dataset);
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query("SELECT COUNT(*) FROM jobs WHERE tenant = $1 AND state IN ($2, $3) AND dataset = $4",
+                        {TenantOf(dataset), kQueued, kRunning, dataset}));
+  RowReader reader(rows.at(0));
+  const int64_t count = reader.Int();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return count;
 }
 
 absl::StatusOr<QueueState> GetQueueState(Transaction& transaction) {
@@ -296,7 +318,16 @@ absl::StatusOr<QueueState> GetQueueState(Transaction& transaction) {
 }
 
 absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name) {
-  return OneJob(transaction, name, transaction.for_update());
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(LockText(transaction), {name}));
+  if (rows.empty()) {
+    return ResourceNotFound(name);
+  }
+  RowReader reader(rows[0]);
+  return ReadState(reader);
+}
+
+absl::Status LockJobAhead(Transaction& transaction, const std::string& name) {
+  return transaction.QueryAhead(LockText(transaction), {name});
 }
 
 absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
@@ -336,10 +367,9 @@ absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& nam
   if (progress.has_value()) {
     DPAR_ASSIGN_OR_RETURN(text, MessageToText(*progress));
   }
-  DPAR_RETURN_IF_ERROR(transaction
-                           .Execute("UPDATE jobs SET lease_expire_time = $2, progress = $3 WHERE name = $1",
-                                    {name, absl::ToUnixMicros(now + duration), TextOrNull(text)})
-                           .status());
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteLater("UPDATE jobs SET lease_expire_time = $2, progress = $3 WHERE name = $1",
+                                                {name, absl::ToUnixMicros(now + duration), TextOrNull(text)},
+                                                Ended(name)));
   return stored;
 }
 
@@ -426,7 +456,8 @@ absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string&
 
 absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& budget_id) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT o.envelope FROM datasets d JOIN jobs j ON j.dataset = d.name "
+                        transaction.Query("SELECT o.envelope FROM datasets d "
+                                          "JOIN jobs j ON j.dataset = d.name AND j.end_time IS NOT NULL "
                                           "JOIN outputs o ON o.job = j.name WHERE d.budget_id = $1 ORDER BY j.name",
                                           {budget_id}));
   std::vector<std::string> envelopes;

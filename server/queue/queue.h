@@ -29,7 +29,15 @@ struct StoredJob {
   bool cancel_requested = false;  // the running worker must stop and void
   int64_t lease = 0;              // number of the last lease; 0 before the first
   absl::Time lease_expire_time;   // of that lease
+  std::string fingerprint;        // of the request that made it; empty for a job of an older schema
 };
+
+// A job's spec and plan as they are stored: made before a transaction, where they take longer than what it does.
+struct JobTexts {
+  std::string spec;
+  std::string plan;  // without left_units, which the transaction finds out
+};
+absl::StatusOr<JobTexts> MakeJobTexts(const v1::Job& job);
 
 // Files, certificate and evaluation of a job that succeeded.
 struct JobOutput {
@@ -42,15 +50,19 @@ struct JobOutput {
   int64_t lease = 0;                         // of the attempt that wrote the files
 };
 
-// Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set. RESOURCE_EXHAUSTED when
-// the tenant already has `max_queued` jobs that have not ended. Of submissions that run at the same moment on
-// PostgreSQL, each counts only those committed before it.
-absl::Status Enqueue(Transaction& transaction, const StoredJob& job, int64_t max_queued);
+// Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set, and `texts` are its own.
+// RESOURCE_EXHAUSTED when the tenant already has `max_queued` jobs that have not ended. Of submissions that run at the
+// same moment on PostgreSQL, each counts only those committed before it. ALREADY_EXISTS, at the latest from the commit,
+// when there is a job of that name.
+absl::Status Enqueue(Transaction& transaction, const StoredJob& job, const JobTexts& texts, int64_t max_queued);
 
 // One job. NOT_FOUND when there is none of that name.
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name);
-// The same for whoever changes it: no other transaction does until this one ends.
+// The same for whoever changes it: no other transaction does until this one ends. Without its messages: spec, plan,
+// evaluation and progress.
 absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name);
+// Announces it (Transaction::QueryAhead).
+absl::Status LockJobAhead(Transaction& transaction, const std::string& name);
 
 // What watchers are told of jobs: state, progress while it runs, the plan once it succeeded; no more is read. Jobs that
 // are not there are left out. A row that cannot be read back is the error of its own job alone.
@@ -65,7 +77,7 @@ struct JobPage {
 absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& tenant, int64_t page_size,
                                  const std::string& page_token);
 
-// Jobs of a dataset that have not ended.
+// Jobs of a dataset that have not ended: looks at the live jobs of its tenant.
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset);
 
 // Jobs of all tenants that have not ended.
@@ -92,14 +104,15 @@ struct LeaseRequest {
 // queue's length.
 absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request);
 
-// Extends a lease and stores the job's progress. Returns the job, to see whether its cancel was requested.
+// Extends a lease and stores the job's progress. Returns the job as LockJob does, to see whether its cancel was
+// requested.
 // FAILED_PRECONDITION when the lease is lost.
 absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now,
                                 absl::Duration duration, const std::optional<v1::JobProgress>& progress);
 
 // FAILED_PRECONDITION unless the job is RUNNING under this lease, which has not expired.
 absl::Status CheckLease(const StoredJob& job, int64_t lease, absl::Time now);
-// The same of the stored job, which it locks.
+// The same of the stored job, which it locks as LockJob does.
 absl::StatusOr<StoredJob> HoldLease(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now);
 
 // RUNNING jobs whose lease expired, or, with `everyone`, all of them: for a server that has the store to itself, at its

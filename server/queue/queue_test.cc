@@ -66,7 +66,7 @@ class QueueTest : public ::testing::TestWithParam<Engine> {
     stored.job.set_priority(wanted.priority);
     stored.job.set_memory_bytes(wanted.memory_bytes);
     *stored.job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow + absl::Seconds(order)));
-    return Write([&](Transaction& t) { return Enqueue(t, stored, wanted.max_queued); });
+    return Write([&](Transaction& t) { return Enqueue(t, stored, *MakeJobTexts(stored.job), wanted.max_queued); });
   }
   absl::Status Add(const std::string& id, int order) { return Add(id, order, Wanted()); }
 

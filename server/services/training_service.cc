@@ -2,18 +2,17 @@
 
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
-#include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 #include "server/observe/metrics.h"
 #include "server/queue/queue.h"
-#include "server/random_text.h"
 #include "server/services/download.h"
 #include "server/services/page_size.h"
 #include "server/services/resource_name.h"
@@ -57,26 +56,22 @@ absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, con
     return absl::OkStatus();
   }
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
-  const RequestKey key = MakeRequestKey(parent.name, "CreateJob", request.request_id(), request);
-  DPAR_ASSIGN_OR_RETURN(const bool recalled, ReadFrom(rooms_.database, [&](Transaction& transaction) {
-                          return Recall(transaction, key, response);
+  const JobRequest asked = MakeJobRequest(request);
+  DPAR_ASSIGN_OR_RETURN(std::optional<v1::Job> recalled, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                          return RecallJob(transaction, asked);
                         }));
-  if (recalled) {
+  if (recalled.has_value()) {
+    response = *std::move(recalled);
     return absl::OkStatus();
   }
   DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(rooms_.database, request.spec(), limits));
   planned.stored.job.set_priority(request.priority());
-  SecureRandom random;
-  const std::string name = absl::StrCat(parent.name, "/jobs/", RandomId(random));
-  const EntryContext entry{caller.token, absl::Now()};
-  // The same request may have been carried out while this one was planned.
-  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kReserve, [&] {
-    return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
-      // Planning takes seconds. Nothing is reserved for a caller that has given up, and may ask anew with another id.
-      DPAR_RETURN_IF_ERROR(CheckWaiting(context));
-      DPAR_ASSIGN_OR_RETURN(response, SubmitJob(transaction, planned, name, rooms_.limits.max_queued_jobs, entry));
-      return absl::OkStatus();
-    });
+  // Planning takes seconds. Nothing is reserved for a caller that has given up, and may ask anew with another id.
+  DPAR_RETURN_IF_ERROR(CheckWaiting(context));
+  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kReserve, [&]() -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(response, SubmitOnce(rooms_.database, planned, asked, rooms_.limits.max_queued_jobs,
+                                               EntryContext{caller.token, absl::Now()}));
+    return absl::OkStatus();
   });
 }
 

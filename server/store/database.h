@@ -81,6 +81,10 @@ class Transaction {
   // reach a server together.
   virtual absl::Status ExecuteLater(absl::string_view sql, const std::vector<Value>& parameters,
                                     const absl::Status& otherwise) = 0;
+  // Announces a Query of this text and these parameters: a server is asked for all that was announced together with the
+  // next Query, in the order of the announcements, and each answer is kept for its Query. A statement that changes
+  // something makes it forget what it kept, so that no answer is older than a change of this transaction.
+  virtual absl::Status QueryAhead(absl::string_view sql, const std::vector<Value>& parameters) = 0;
   // Waits until no other transaction holds the row of that name (a budget's id), and holds it until this one ends. A
   // row that is not there is no error.
   virtual absl::Status Lock(Guard guard, const std::string& name) = 0;

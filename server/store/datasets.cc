@@ -57,11 +57,12 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   return stored;
 }
 
+std::string DatasetText(absl::string_view lock) {
+  return absl::StrCat("SELECT ", kDatasetColumns, " FROM datasets WHERE name = $1 AND delete_time IS NULL", lock);
+}
+
 absl::StatusOr<StoredDataset> LoadDataset(Transaction& transaction, const std::string& name, absl::string_view lock) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
-                                                       " FROM datasets WHERE name = $1 AND delete_time IS NULL", lock),
-                                          {name}));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(DatasetText(lock), {name}));
   if (rows.empty()) {
     return ResourceNotFound(name);
   }
@@ -174,6 +175,14 @@ absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::st
 
 absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name) {
   return LoadDataset(transaction, name, transaction.for_update());
+}
+
+absl::Status GetDatasetAhead(Transaction& transaction, const std::string& name) {
+  return transaction.QueryAhead(DatasetText(""), {name});
+}
+
+absl::Status LockDatasetAhead(Transaction& transaction, const std::string& name) {
+  return transaction.QueryAhead(DatasetText(transaction.for_update()), {name});
 }
 
 absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name) {
@@ -365,15 +374,18 @@ absl::StatusOr<std::optional<std::string>> FindAnswer(Transaction& transaction, 
   const std::string encoded = reader.Text();
   DPAR_RETURN_IF_ERROR(reader.status());
   if (stored_fingerprint != fingerprint) {
-    return MakeError(absl::StatusCode::kAlreadyExists, v1::REQUEST_ID_REUSED,
-                     "this request_id was used before with another request; use a new one",
-                     {{"request_id", request_id}});
+    return RequestIdReused(request_id);
   }
   std::string answer;
   if (!absl::Base64Unescape(encoded, &answer)) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a stored answer could not be read back");
   }
   return answer;
+}
+
+absl::Status RequestIdReused(const std::string& request_id) {
+  return MakeError(absl::StatusCode::kAlreadyExists, v1::REQUEST_ID_REUSED,
+                   "this request_id was used before with another request; use a new one", {{"request_id", request_id}});
 }
 
 absl::StatusOr<bool> ClaimAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,

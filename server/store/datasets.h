@@ -40,6 +40,9 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& datase
 absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name);
 // The same for whoever adds to its jobs: no other transaction does, nor deletes it, until this one ends.
 absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name);
+// Announce them (Transaction::QueryAhead).
+absl::Status GetDatasetAhead(Transaction& transaction, const std::string& name);
+absl::Status LockDatasetAhead(Transaction& transaction, const std::string& name);
 // The budget of a dataset, deleted or not. NOT_FOUND when there never was one, or it is public.
 absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name);
 // Which budget a private dataset has.
@@ -95,34 +98,22 @@ absl::StatusOr<std::vector<std::string>> OpenUploadsBefore(Transaction& transact
                                                            absl::Time time, const std::string& after, int64_t most);
 // Open uploads of all tenants.
 absl::StatusOr<int64_t> CountOpenUploads(Transaction& transaction);
-                                                           absl::Status SetUploadState(Transaction& transaction,
-                                                                                       const std::string& name,
-                                                                                       v1::Upload::State state);
+absl::Status SetUploadState(Transaction& transaction, const std::string& name, v1::Upload::State state);
 
-                                                           // Idempotency: the serialised answer to an earlier request
-                                                           // of the same scope (tenant and method) and id. A different
-                                                           // fingerprint (SHA-256 of the request) under the same id is
-                                                           // ALREADY_EXISTS / REQUEST_ID_REUSED.
-                                                           absl::StatusOr<std::optional<std::string>> FindAnswer(
-                                                               Transaction& transaction, const std::string& scope,
-                                                               const std::string& request_id,
-                                                               const std::string& fingerprint);
-                                                           // Takes an id for a request whose answer follows in the same
-                                                           // transaction; false when it was taken before.
-                                                           absl::StatusOr<bool> ClaimAnswer(
-                                                               Transaction& transaction, const std::string& scope,
-                                                               const std::string& request_id,
-                                                               const std::string& fingerprint, absl::Time now);
-                                                           absl::Status StoreAnswer(Transaction& transaction,
-                                                                                    const std::string& scope,
-                                                                                    const std::string& request_id,
-                                                                                    const std::string& answer);
-                                                           // Forgets answers from before a time, the oldest first and
-                                                           // at most so many. How many it were.
-                                                           absl::StatusOr<int64_t> ForgetAnswers(
-                                                               Transaction& transaction, absl::Time before,
-                                                               int64_t most);
+// Idempotency: the serialised answer to an earlier request of the same scope (tenant and method) and id. A different
+// fingerprint (SHA-256 of the request) under the same id is ALREADY_EXISTS / REQUEST_ID_REUSED.
+absl::StatusOr<std::optional<std::string>> FindAnswer(Transaction& transaction, const std::string& scope,
+                                                      const std::string& request_id, const std::string& fingerprint);
+// Takes an id for a request whose answer follows in the same transaction; false when it was taken before.
+absl::StatusOr<bool> ClaimAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
+                                 const std::string& fingerprint, absl::Time now);
+// ALREADY_EXISTS / REQUEST_ID_REUSED.
+absl::Status RequestIdReused(const std::string& request_id);
+absl::Status StoreAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
+                         const std::string& answer);
+// Forgets answers from before a time, the oldest first and at most so many. How many it were.
+absl::StatusOr<int64_t> ForgetAnswers(Transaction& transaction, absl::Time before, int64_t most);
 
-                                                           }  // namespace dpar
+}  // namespace dpar
 
 #endif  // DPAR_SERVER_STORE_DATASETS_H_

@@ -1,5 +1,6 @@
 // The engine for a fleet: a pool of connections to one PostgreSQL, which any number of servers share.
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <utility>
@@ -7,6 +8,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
@@ -47,42 +49,68 @@ absl::Status Unavailable(absl::string_view message) {
   return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, message);
 }
 
+// A statement that fails with division_by_zero unless it changes exactly one row. The server itself then goes no
+// further, so that the commit can travel together with the changes before it.
+std::string ChangeOne(absl::string_view sql) {
+  return absl::StrCat("WITH changed AS (", sql,
+                      " RETURNING 1) SELECT 1 / (CASE COUNT(*) WHEN 1 THEN 1 ELSE 0 END) FROM changed");
+}
+
+// Statements wait until an answer is needed, and then travel together: the beginning of the transaction with the first
+// queries, changes with the next query or with the commit.
 class PostgresTransaction final : public Transaction {
  public:
-  explicit PostgresTransaction(PostgresConnection& connection) : connection_(connection) {}
+  PostgresTransaction(PostgresConnection& connection, absl::string_view begin)
+      : connection_(connection), begin_(begin) {}
 
   absl::StatusOr<std::vector<Row>> Query(absl::string_view sql, const std::vector<Value>& parameters) override {
+    const auto is_same = [&](const Statement& statement) {
+      return statement.sql == sql && statement.parameters == parameters;
+    };
+    if (std::any_of(ahead_.begin(), ahead_.end(), is_same)) {
+      DPAR_RETURN_IF_ERROR(Send({}).status());
+    }
+    const auto answered = std::find_if(answered_.begin(), answered_.end(),
+                                       [&](const Answered& candidate) { return is_same(candidate.statement); });
+    if (answered != answered_.end()) {
+      std::vector<Row> rows = std::move(answered->rows);
+      answered_.erase(answered);
+      return rows;
+    }
     DPAR_ASSIGN_OR_RETURN(PostgresConnection::Result result, Run(sql, parameters));
     return std::move(result.rows);
   }
 
   absl::StatusOr<int64_t> Execute(absl::string_view sql, const std::vector<Value>& parameters) override {
+    Forget();
     DPAR_ASSIGN_OR_RETURN(const PostgresConnection::Result result, Run(sql, parameters));
     return result.changed;
   }
 
   absl::Status ExecuteLater(absl::string_view sql, const std::vector<Value>& parameters,
                             const absl::Status& otherwise) override {
-    later_.push_back({std::string(sql), parameters});
+    DPAR_RETURN_IF_ERROR(CheckParameters(parameters));
+    Forget();
+    later_.push_back({ChangeOne(sql), parameters});
     otherwise_.push_back(otherwise);
     return absl::OkStatus();
   }
 
-  // Runs what was to run later. An error stays: whatever the body makes of it, nothing more is run or committed.
-  absl::Status Flush() {
-    if (later_.empty() || !flushed_.ok()) {
-      return flushed_;
+  absl::Status QueryAhead(absl::string_view sql, const std::vector<Value>& parameters) override {
+    DPAR_RETURN_IF_ERROR(CheckParameters(parameters));
+    ahead_.push_back({std::string(sql), parameters});
+    return absl::OkStatus();
+  }
+
+  // Runs what waits, and commits. A transaction that ran nothing has nothing to commit. The commit of one in which a
+  // statement failed is answered by a rollback, and no error.
+  absl::Status Commit() {
+    Forget();
+    if (!sent_ && later_.empty()) {
+      return absl::OkStatus();
     }
-    std::vector<PostgresConnection::Result> results;
-    const absl::Status failed = connection_.RunAll(std::exchange(later_, {}), results);
-    const std::vector<absl::Status> otherwise = std::exchange(otherwise_, {});
-    conflicted_ = conflicted_ || absl::IsAborted(failed);
-    // What went wrong first is what the caller would have been told had the statements run one by one.
-    for (size_t i = 0; flushed_.ok() && i < results.size(); ++i) {
-      flushed_ = results[i].changed == 1 ? absl::OkStatus() : otherwise[i];
-    }
-    flushed_.Update(failed);
-    return flushed_;
+    DPAR_ASSIGN_OR_RETURN(const PostgresConnection::Result result, Run("COMMIT", {}));
+    return result.command_tag == "COMMIT" ? absl::OkStatus() : Unavailable("PostgreSQL rolled a transaction back");
   }
 
   absl::Status Lock(Guard guard, const std::string& name) override {
@@ -99,20 +127,73 @@ class PostgresTransaction final : public Transaction {
 
   // Whether a statement failed in a way that running everything again may mend, whatever the body made of it.
   [[nodiscard]] bool conflicted() const { return conflicted_; }
+  // Whether the server may have an open transaction of this one's.
+  [[nodiscard]] bool open() const { return begun_; }
+  // Whether the connection was lost before anything ran: it idled, and its server went away meanwhile.
+  [[nodiscard]] bool stale() const { return sent_ && !begun_ && !connection_.usable(); }
 
  private:
+  using Statement = PostgresConnection::Statement;
+  struct Answered {
+    Statement statement;
+    std::vector<Row> rows;
+  };
+
+  void Forget() {
+    ahead_.clear();
+    answered_.clear();
+  }
+
   absl::StatusOr<PostgresConnection::Result> Run(absl::string_view sql, const std::vector<Value>& parameters) {
-    DPAR_RETURN_IF_ERROR(Flush());
-    absl::StatusOr<PostgresConnection::Result> result = connection_.Run(sql, parameters);
-    conflicted_ = conflicted_ || absl::IsAborted(result.status());
-    return result;
+    DPAR_RETURN_IF_ERROR(CheckParameters(parameters));
+    DPAR_ASSIGN_OR_RETURN(std::vector<PostgresConnection::Result> results, Send({{std::string(sql), parameters}}));
+    return std::move(results.back());
+  }
+
+  // Runs what waits and then `last`, in one trip; all results. The error of a change stays: whatever the body makes of
+  // it, nothing more is run or committed.
+  absl::StatusOr<std::vector<PostgresConnection::Result>> Send(std::vector<Statement> last) {
+    DPAR_RETURN_IF_ERROR(unchanged_);
+    std::vector<Statement> batch;
+    if (!begun_) {
+      batch.push_back({std::string(begin_), {}});
+    }
+    const auto add = [&batch](std::vector<Statement> statements) {
+      std::move(statements.begin(), statements.end(), std::back_inserter(batch));
+    };
+    const size_t first_change = batch.size();
+    add(std::exchange(later_, {}));
+    const size_t first_query = batch.size();
+    add(std::exchange(ahead_, {}));
+    const size_t first_last = batch.size();
+    add(std::move(last));
+    const std::vector<absl::Status> otherwise = std::exchange(otherwise_, {});
+    sent_ = true;
+    std::vector<PostgresConnection::Result> results;
+    const absl::Status failed = connection_.RunAll(batch, results);
+    begun_ = begun_ || !results.empty();
+    conflicted_ = conflicted_ || absl::IsAborted(failed);
+    if (const size_t failing = results.size(); !failed.ok() && failing < first_query) {
+      unchanged_ = absl::IsOutOfRange(failed) && failing >= first_change ? otherwise[failing - first_change] : failed;
+      return unchanged_;
+    }
+    DPAR_RETURN_IF_ERROR(failed);
+    for (size_t i = first_query; i < first_last; ++i) {
+      answered_.push_back({std::move(batch[i]), std::move(results[i].rows)});
+    }
+    return results;
   }
 
   PostgresConnection& connection_;
+  const absl::string_view begin_;
+  bool sent_ = false;
+  bool begun_ = false;
   bool conflicted_ = false;
-  std::vector<PostgresConnection::Statement> later_;
+  std::vector<Statement> later_;
   std::vector<absl::Status> otherwise_;  // of each of them
-  absl::Status flushed_;
+  absl::Status unchanged_;
+  std::vector<Statement> ahead_;    // announced, and not asked yet
+  std::vector<Answered> answered_;  // announced and asked, and not taken yet
   std::vector<std::string> notices_;
 };
 
@@ -223,7 +304,7 @@ class PostgresDatabase final : public Database {
   absl::Status Write(const Body& body) override {
     for (int run = 1;; ++run) {
       bool conflicted = false;
-      absl::Status status = RunOnce("BEGIN ISOLATION LEVEL READ COMMITTED", body, conflicted);
+      absl::Status status = RunFresh("BEGIN ISOLATION LEVEL READ COMMITTED", body, conflicted);
       if (status.ok() || !conflicted) {
         return status;
       }
@@ -236,7 +317,7 @@ class PostgresDatabase final : public Database {
 
   absl::Status Read(const Body& body) override {
     bool conflicted = false;
-    return RunOnce("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body, conflicted);
+    return RunFresh("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", body, conflicted);
   }
 
   absl::StatusOr<std::unique_ptr<NameHold>> Hold(const std::string& name, absl::Duration patience) override {
@@ -252,25 +333,17 @@ class PostgresDatabase final : public Database {
 
   [[nodiscard]] bool shared() const override { return true; }
 
-  // A connection with an open transaction. One that idled may have been lost: then a new one is made.
-  absl::StatusOr<std::unique_ptr<PostgresConnection>> Begin(absl::string_view begin) {
-    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, pool_.Take());
-    absl::Status status = connection->Run(begin, {}).status();
-    if (!status.ok()) {
-      pool_.Return(nullptr);
-      DPAR_ASSIGN_OR_RETURN(connection, pool_.Take());
-      status = connection->Run(begin, {}).status();
-    }
-    if (!status.ok()) {
-      pool_.Return(nullptr);
-      return status;
-    }
-    return connection;
+ private:
+  // Runs a transaction on a connection that works. One that idled may have been lost: then all that idled are dropped,
+  // and the body, of which nothing was done, runs again on a new one.
+  absl::Status RunFresh(absl::string_view begin, const Body& body, bool& conflicted) {
+    bool stale = false;
+    absl::Status status = RunOnce(begin, body, conflicted, stale);
+    return stale ? RunOnce(begin, body, conflicted, stale) : status;
   }
 
- private:
-  absl::Status RunOnce(absl::string_view begin, const Body& body, bool& conflicted) {
-    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, Begin(begin));
+  absl::Status RunOnce(absl::string_view begin, const Body& body, bool& conflicted, bool& stale) {
+    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, pool_.Take());
     bool settled = false;
     const absl::Cleanup give_back = [&] {
       if (!settled) {
@@ -279,30 +352,18 @@ class PostgresDatabase final : public Database {
       }
       pool_.Return(std::move(connection));
     };
-    PostgresTransaction transaction(*connection);
+    PostgresTransaction transaction(*connection, begin);
     absl::Status status = body(transaction);
     if (status.ok()) {
-      status = transaction.Flush();
+      status = transaction.Commit();
     }
-    if (status.ok()) {
-      status = Commit(*connection, conflicted);
-    }
-    conflicted = conflicted || transaction.conflicted();
-    settled = status.ok() || connection->Run("ROLLBACK", {}).ok();
+    conflicted = transaction.conflicted();
+    stale = transaction.stale();
+    settled = status.ok() || (transaction.open() ? connection->Run("ROLLBACK", {}).ok() : connection->usable());
     if (status.ok()) {
       sender_.Send(transaction.notices());
     }
     return status;
-  }
-
-  // The commit of a transaction in which a statement failed is answered by a rollback, and no error.
-  static absl::Status Commit(PostgresConnection& connection, bool& conflicted) {
-    const absl::StatusOr<PostgresConnection::Result> result = connection.Run("COMMIT", {});
-    conflicted = absl::IsAborted(result.status());
-    if (result.ok() && result->command_tag != "COMMIT") {
-      return Unavailable("PostgreSQL rolled a transaction back");
-    }
-    return result.status();
   }
 
   const std::string uri_;

@@ -48,6 +48,9 @@ absl::Status StateError(absl::string_view state, const std::string& words) {
   if (state == "40001" || state == "40P01") {
     return absl::AbortedError(words);
   }
+  if (state == "22012") {
+    return absl::OutOfRangeError(words);
+  }
   if (absl::StartsWith(state, "23")) {
     return MakeError(absl::StatusCode::kAlreadyExists, v1::RESOURCE_EXISTS, words);
   }
@@ -70,28 +73,27 @@ absl::Status ResultError(PGconn* connection, const PGresult* result) {
   return StateError(state == nullptr ? "" : state, Words(primary != nullptr ? primary : PQerrorMessage(connection)));
 }
 
-// Parameters as libpq takes them: texts, and null pointers for NULL.
+// Parameters as libpq takes them: texts, and null pointers for NULL. Points into the values.
 struct Parameters {
-  std::vector<std::string> texts;
+  explicit Parameters(const std::vector<Value>& values) {
+    numbers.reserve(values.size());
+    pointers.reserve(values.size());
+    for (const Value& value : values) {
+      const char* pointer = nullptr;
+      if (const auto* integer = std::get_if<int64_t>(&value)) {
+        pointer = numbers.emplace_back(absl::StrCat(*integer)).c_str();
+      } else if (const auto* real = std::get_if<double>(&value)) {
+        pointer = numbers.emplace_back(absl::StrFormat("%.17g", *real)).c_str();
+      } else if (const auto* text = std::get_if<std::string>(&value)) {
+        pointer = text->c_str();
+      }
+      pointers.push_back(pointer);
+    }
+  }
+
+  std::vector<std::string> numbers;
   std::vector<const char*> pointers;
 };
-
-Parameters ToParameters(const std::vector<Value>& values) {
-  Parameters parameters;
-  parameters.texts.reserve(values.size());
-  for (const Value& value : values) {
-    std::string& text = parameters.texts.emplace_back();
-    if (const auto* integer = std::get_if<int64_t>(&value)) {
-      text = absl::StrCat(*integer);
-    } else if (const auto* real = std::get_if<double>(&value)) {
-      text = absl::StrFormat("%.17g", *real);
-    } else if (const auto* string = std::get_if<std::string>(&value)) {
-      text = *string;
-    }
-    parameters.pointers.push_back(std::holds_alternative<std::monostate>(value) ? nullptr : text.c_str());
-  }
-  return parameters;
-}
 
 absl::StatusOr<Value> ToValue(const PGresult* result, int row, int column) {
   if (PQgetisnull(result, row, column) != 0) {
@@ -170,27 +172,27 @@ absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(con
   return connection;
 }
 
-absl::StatusOr<std::string> PostgresConnection::Prepare(absl::string_view sql) {
-  const auto known = statements_.find(std::string(sql));
+absl::StatusOr<const char*> PostgresConnection::Prepare(absl::string_view sql) {
+  const auto known = statements_.find(sql);
   if (known != statements_.end()) {
-    return known->second;
+    return known->second->c_str();
   }
-  std::string name = absl::StrCat("s", statements_.size());
+  auto name = std::make_unique<const std::string>(absl::StrCat("s", statements_.size()));
   const std::string text(sql);
-  const ResultPointer result(PQprepare(raw_.get(), name.c_str(), text.c_str(), 0, nullptr), &PQclear);
+  const ResultPointer result(PQprepare(raw_.get(), name->c_str(), text.c_str(), 0, nullptr), &PQclear);
   if (!Succeeded(result.get())) {
     return ResultError(raw_.get(), result.get());
   }
-  return statements_.emplace(text, std::move(name)).first->second;
+  return statements_.emplace(text, std::move(name)).first->second->c_str();
 }
 
 absl::StatusOr<PostgresConnection::Result> PostgresConnection::Run(absl::string_view sql,
                                                                    const std::vector<Value>& parameters) {
   DPAR_RETURN_IF_ERROR(CheckParameters(parameters));
-  const Parameters texts = ToParameters(parameters);
-  DPAR_ASSIGN_OR_RETURN(const std::string name, Prepare(sql));
+  const Parameters texts(parameters);
+  DPAR_ASSIGN_OR_RETURN(const char* const name, Prepare(sql));
   const ResultPointer result(
-      PQexecPrepared(raw_.get(), name.c_str(), static_cast<int>(texts.pointers.size()), texts.pointers.data(),
+      PQexecPrepared(raw_.get(), name, static_cast<int>(texts.pointers.size()), texts.pointers.data(),
                      /*paramLengths=*/nullptr, /*paramFormats=*/nullptr, /*resultFormat=*/0),
       &PQclear);
   if (!Succeeded(result.get())) {
@@ -200,19 +202,16 @@ absl::StatusOr<PostgresConnection::Result> PostgresConnection::Run(absl::string_
 }
 
 absl::Status PostgresConnection::RunAll(const std::vector<Statement>& statements, std::vector<Result>& results) {
-  std::vector<Parameters> texts;
-  std::vector<std::string> names;
+  std::vector<const char*> names;
   for (const Statement& statement : statements) {
-    DPAR_RETURN_IF_ERROR(CheckParameters(statement.parameters));
-    texts.push_back(ToParameters(statement.parameters));
     DPAR_ASSIGN_OR_RETURN(names.emplace_back(), Prepare(statement.sql));
   }
   PGconn* const raw = raw_.get();
   bool sent = PQenterPipelineMode(raw) == 1;
   for (size_t i = 0; sent && i < statements.size(); ++i) {
-    sent = PQsendQueryPrepared(raw, names[i].c_str(), static_cast<int>(texts[i].pointers.size()),
-                               texts[i].pointers.data(), /*paramLengths=*/nullptr, /*paramFormats=*/nullptr,
-                               /*resultFormat=*/0) == 1;
+    const Parameters texts(statements[i].parameters);
+    sent = PQsendQueryPrepared(raw, names[i], static_cast<int>(texts.pointers.size()), texts.pointers.data(),
+                               /*paramLengths=*/nullptr, /*paramFormats=*/nullptr, /*resultFormat=*/0) == 1;
   }
   if (!sent || PQpipelineSync(raw) != 1) {
     return ResultError(raw, nullptr);

@@ -5,11 +5,11 @@
 #include <libpq-fe.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -40,8 +40,8 @@ class PostgresConnection {
     std::string sql;
     std::vector<Value> parameters;
   };
-  // The same for several statements, which travel together. The first error is returned, and none of the rest was run
-  // then; `results` are of those before it.
+  // The same for several statements, which travel together. Their parameters were checked. The first error is returned,
+  // and none of the rest was run then; `results` are of those before it. A division by zero is OUT_OF_RANGE.
   absl::Status RunAll(const std::vector<Statement>& statements, std::vector<Result>& results);
 
   // False once the connection was lost.
@@ -52,12 +52,13 @@ class PostgresConnection {
   absl::StatusOr<std::vector<std::string>> AwaitNotices(absl::Duration patience, int wake_descriptor);
 
  private:
-  absl::StatusOr<std::string> Prepare(absl::string_view sql);
+  // Its name, which stays.
+  absl::StatusOr<const char*> Prepare(absl::string_view sql);
   // What comes back for `count` statements in a pipeline.
   absl::Status Collect(size_t count, std::vector<Result>& results);
 
   std::unique_ptr<PGconn, decltype(&PQfinish)> raw_;
-  std::map<std::string, std::string> statements_;  // SQL text to its name
+  absl::flat_hash_map<std::string, std::unique_ptr<const std::string>> statements_;  // SQL text to its name
 };
 
 }  // namespace dpar

@@ -2,12 +2,12 @@
 // readers see the last commit and never wait for the writer. One process has the store to itself.
 #include <sqlite3.h>
 
-#include <map>
 #include <memory>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "core/error.h"
@@ -19,6 +19,9 @@ namespace dpar {
 namespace {
 
 constexpr int kBusyTimeoutMilliseconds = 10'000;
+// How long the log may grow before its pages go to the database, 16 MiB: the longer, the more changes of a page become
+// one. A reservation writes about ten pages.
+constexpr int kCheckpointPages = 4096;
 
 absl::Status SqliteError(sqlite3* connection, int code) {
   const std::string detail = absl::StrCat("SQLite: ", sqlite3_errmsg(connection));
@@ -48,7 +51,8 @@ int Bind(sqlite3_stmt* statement, int index, const Value& value) {
     return sqlite3_bind_double(statement, index, *real);
   }
   if (const auto* text = std::get_if<std::string>(&value)) {
-    return sqlite3_bind_text64(statement, index, text->data(), text->size(), SQLITE_TRANSIENT, SQLITE_UTF8);
+    // Not copied: the bindings are cleared before whoever called gets its parameters back.
+    return sqlite3_bind_text64(statement, index, text->data(), text->size(), SQLITE_STATIC, SQLITE_UTF8);
   }
   return sqlite3_bind_null(statement, index);
 }
@@ -68,6 +72,12 @@ Value Column(sqlite3_stmt* statement, int column) {
   }
 }
 
+// A prepared statement, and which of SQLite's parameters $1, $2, ... are; 0 for one that does not occur.
+struct Prepared {
+  std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement{nullptr, &sqlite3_finalize};
+  std::vector<int> indexes;
+};
+
 // A connection and the statements that were prepared on it. Statements are a fixed set of texts, so none is dropped.
 class Connection {
  public:
@@ -81,7 +91,8 @@ class Connection {
     }
     sqlite3_extended_result_codes(raw, 1);
     sqlite3_busy_timeout(raw, kBusyTimeoutMilliseconds);
-    DPAR_RETURN_IF_ERROR(connection->Run("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
+    DPAR_RETURN_IF_ERROR(connection->Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
+    DPAR_RETURN_IF_ERROR(connection->Exec(absl::StrCat("PRAGMA wal_autocheckpoint=", kCheckpointPages).c_str()));
     return connection;
   }
 
@@ -89,32 +100,45 @@ class Connection {
 
   [[nodiscard]] sqlite3* raw() const { return raw_.get(); }
 
-  // Runs statements without parameters or results.
-  absl::Status Run(const char* sql) {
+  // Runs a statement without parameters or results, which is prepared on first use.
+  absl::Status Run(absl::string_view sql) {
+    DPAR_ASSIGN_OR_RETURN(const Prepared* const prepared, Prepare(sql, 0));
+    const int code = sqlite3_step(prepared->statement.get());
+    absl::Status status = code == SQLITE_DONE ? absl::OkStatus() : SqliteError(raw_.get(), code);
+    sqlite3_reset(prepared->statement.get());
+    return status;
+  }
+
+  // The statement, ready for as many parameters.
+  absl::StatusOr<const Prepared*> Prepare(absl::string_view sql, size_t parameters) {
+    auto found = statements_.find(sql);
+    if (found == statements_.end()) {
+      sqlite3_stmt* raw = nullptr;
+      const int code = sqlite3_prepare_v3(raw_.get(), sql.data(), static_cast<int>(sql.size()),
+                                          SQLITE_PREPARE_PERSISTENT, &raw, nullptr);
+      if (code != SQLITE_OK) {
+        return SqliteError(raw_.get(), code);
+      }
+      found = statements_.try_emplace(std::string(sql)).first;
+      found->second.statement.reset(raw);
+    }
+    Prepared& prepared = found->second;
+    while (prepared.indexes.size() < parameters) {
+      const std::string name = absl::StrCat("$", prepared.indexes.size() + 1);
+      prepared.indexes.push_back(sqlite3_bind_parameter_index(prepared.statement.get(), name.c_str()));
+    }
+    return &prepared;
+  }
+
+ private:
+  absl::Status Exec(const char* sql) {
     const int code = sqlite3_exec(raw_.get(), sql, nullptr, nullptr, nullptr);
     return code == SQLITE_OK ? absl::OkStatus() : SqliteError(raw_.get(), code);
   }
 
-  absl::StatusOr<sqlite3_stmt*> Prepare(absl::string_view sql) {
-    Statement& statement = statements_.try_emplace(std::string(sql), nullptr, &sqlite3_finalize).first->second;
-    if (statement == nullptr) {
-      sqlite3_stmt* prepared = nullptr;
-      const int code = sqlite3_prepare_v3(raw_.get(), sql.data(), static_cast<int>(sql.size()),
-                                          SQLITE_PREPARE_PERSISTENT, &prepared, nullptr);
-      if (code != SQLITE_OK) {
-        return SqliteError(raw_.get(), code);
-      }
-      statement.reset(prepared);
-    }
-    return statement.get();
-  }
-
- private:
-  using Statement = std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)>;
-
   // Statements go before their connection.
   std::unique_ptr<sqlite3, decltype(&sqlite3_close)> raw_;
-  std::map<std::string, Statement> statements_;
+  absl::flat_hash_map<std::string, Prepared> statements_;
 };
 
 class SqliteTransaction final : public Transaction {
@@ -123,14 +147,15 @@ class SqliteTransaction final : public Transaction {
 
   absl::StatusOr<std::vector<Row>> Query(absl::string_view sql, const std::vector<Value>& parameters) override {
     DPAR_RETURN_IF_ERROR(CheckParameters(parameters));
-    DPAR_ASSIGN_OR_RETURN(sqlite3_stmt* const statement, connection_.Prepare(sql));
+    DPAR_ASSIGN_OR_RETURN(const Prepared* const prepared, connection_.Prepare(sql, parameters.size()));
+    sqlite3_stmt* const statement = prepared->statement.get();
     const absl::Cleanup reset = [statement] {
       sqlite3_reset(statement);
       sqlite3_clear_bindings(statement);
     };
     int code = SQLITE_OK;
     for (size_t i = 0; code == SQLITE_OK && i < parameters.size(); ++i) {
-      const int index = sqlite3_bind_parameter_index(statement, absl::StrCat("$", i + 1).c_str());
+      const int index = prepared->indexes[i];
       code = index == 0 ? SQLITE_OK : Bind(statement, index, parameters[i]);
     }
     if (code != SQLITE_OK) {
@@ -140,6 +165,7 @@ class SqliteTransaction final : public Transaction {
     while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
       Row& row = rows.emplace_back();
       const int columns = sqlite3_column_count(statement);
+      row.reserve(static_cast<size_t>(columns));
       for (int column = 0; column < columns; ++column) {
         row.push_back(Column(statement, column));
       }
@@ -164,6 +190,10 @@ class SqliteTransaction final : public Transaction {
     return unchanged_;
   }
 
+  // Nothing is far away.
+  absl::Status QueryAhead(absl::string_view /*sql*/, const std::vector<Value>& /*parameters*/) override {
+    return absl::OkStatus();
+  }
   // A transaction that writes has the whole store to itself.
   absl::Status Lock(Guard /*guard*/, const std::string& /*name*/) override { return absl::OkStatus(); }
   [[nodiscard]] absl::string_view for_update() const override { return ""; }
@@ -185,7 +215,7 @@ class SqliteTransaction final : public Transaction {
 };
 
 // Runs `body` between `begin` and COMMIT, or rolls back.
-absl::Status RunTransaction(Connection& connection, const char* begin, SqliteTransaction& transaction,
+absl::Status RunTransaction(Connection& connection, absl::string_view begin, SqliteTransaction& transaction,
                             const Database::Body& body) {
   DPAR_RETURN_IF_ERROR(connection.Run(begin));
   // Also when memory runs out inside. The error that ended the transaction is the one to report; closing it cannot fail

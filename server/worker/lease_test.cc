@@ -106,7 +106,7 @@ TEST_F(LeaseTest, AnExpiredLeaseIsTakenBackWhileTheWorkerRuns) {
   // In one transaction, so that the running worker does not come first.
   ASSERT_TRUE(
       Write([&](Transaction& t) -> absl::Status {
-        DPAR_RETURN_IF_ERROR(SubmitJob(t, planned, kJob, 10, {"token", absl::Now()}).status());
+        DPAR_RETURN_IF_ERROR(SubmitJob(t, planned, {kJob, {}}, 10, {"token", absl::Now()}).status());
         return Lease(t, {"dead", absl::Now(), absl::Milliseconds(100), 1, kLimits.max_job_bytes, kLimits.max_job_bytes})
             .status();
       }).ok());
@@ -170,10 +170,11 @@ TEST_F(LeaseTest, SeveralJobsRunAtOnceWithinTheirMemory) {
   spec.mutable_options()->set_steps(kLongRun * 10);
   const PlannedJob longer = *PlanJob(store_.database(), spec, kLimits);
   for (const std::string name : {"a", "b", "c"}) {
-    ASSERT_TRUE(
-        Write([&](Transaction& t) {
-          return SubmitJob(t, longer, absl::StrCat("tenants/acme/jobs/", name), 10, {"token", absl::Now()}).status();
-        }).ok());
+    ASSERT_TRUE(Write([&](Transaction& t) {
+                  return SubmitJob(t, longer, {absl::StrCat("tenants/acme/jobs/", name), {}}, 10,
+                                   {"token", absl::Now()})
+                      .status();
+                }).ok());
   }
   ASSERT_TRUE(worker.Start().ok());
   const auto running = [&] {

@@ -6,6 +6,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "core/certificate/digest.h"
 #include "core/error.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_event.h"
@@ -47,8 +48,8 @@ absl::Status CheckBasis(const StoredDataset& dataset, const PlannedJob& planned)
 
 // What is left of the budget once `used_units` are used, the job's own among them. Negative when it fits only by its
 // own epsilon.
-void SetLeft(const Account& account, int64_t used_units, PlannedJob& planned) {
-  planned.stored.job.mutable_plan()->set_left_units(account.terms.cap_units - used_units);
+void SetLeft(const Account& account, int64_t used_units, v1::Job& job) {
+  job.mutable_plan()->set_left_units(account.terms.cap_units - used_units);
 }
 
 absl::Status PublicOnly(absl::string_view field, absl::string_view what) {
@@ -92,6 +93,23 @@ absl::StatusOr<double> DeltaFor(const PlanningBasis& basis) {
   return DefaultDelta(basis.dataset.dataset.node_count());
 }
 
+absl::StatusOr<v1::Job> AsStored(Transaction& transaction, const std::string& name) {
+  DPAR_ASSIGN_OR_RETURN(StoredJob stored, GetJob(transaction, name));
+  return std::move(stored.job);
+}
+
+// The job as SubmitJob answered.
+v1::Job AsSubmitted(v1::Job job) {
+  job.set_state(v1::Job::QUEUED);
+  job.clear_failure();
+  job.clear_start_time();
+  job.clear_end_time();
+  job.clear_attempts();
+  job.clear_evaluation();
+  job.clear_progress();
+  return job;
+}
+
 }  // namespace
 
 absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec, const JobLimits& limits) {
@@ -123,6 +141,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   job.set_memory_bytes(EstimateJobBytes(plan, sizes, basis.dataset.stored_bytes, limits.threads));
   planned.estimated_time = EstimateJobTime(plan, sizes, basis.dataset.stored_bytes, limits.threads);
   DPAR_RETURN_IF_ERROR(CheckMemory(job.memory_bytes(), limits.max_job_bytes));
+  DPAR_ASSIGN_OR_RETURN(planned.texts, MakeJobTexts(job));
   return planned;
 }
 
@@ -150,36 +169,89 @@ absl::Status CheckPlannedJob(Transaction& transaction, PlannedJob& planned) {
   if (!planned.price.has_value() || !basis.account.has_value()) {
     return absl::OkStatus();
   }
-  SetLeft(*basis.account, basis.account->used_units() + job.plan().price_units(), planned);
+  SetLeft(*basis.account, basis.account->used_units() + job.plan().price_units(), planned.stored.job);
   return ExplainRefusal(CheckAdmission(transaction, planned.stored.budget_id, *planned.price), planned.stored.job);
 }
 
-absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const std::string& name,
+JobRequest MakeJobRequest(const v1::CreateJobRequest& request) {
+  JobRequest made;
+  made.key = MakeRequestKey(request.parent(), "CreateJob", request.request_id(), request);
+  // As many bits as a random id has. Other requests of the tenant's whose ids give the same are refused, not mixed up:
+  // their fingerprints differ.
+  constexpr size_t kIdDigits = 16;
+  const std::string digest = Sha256Hex(absl::StrCat(made.key.scope, "\n", request.request_id()));
+  made.name = absl::StrCat(request.parent(), "/jobs/", digest.substr(0, kIdDigits));
+  return made;
+}
+
+absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const JobRequest& request,
                                   int64_t max_queued, const EntryContext& context) {
-  PlannedJob current = planned;
-  DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, LockDataset(transaction, planned.stored.job.spec().dataset()));
+  StoredJob stored = planned.stored;
+  v1::Job& job = stored.job;
+  // Which budget is asked for is what CheckBasis verifies, so both guards can be asked for at once.
+  DPAR_RETURN_IF_ERROR(LockDatasetAhead(transaction, job.spec().dataset()));
+  if (planned.price.has_value()) {
+    DPAR_RETURN_IF_ERROR(LockAccountAhead(transaction, stored.budget_id));
+  }
+  DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, LockDataset(transaction, job.spec().dataset()));
   DPAR_RETURN_IF_ERROR(CheckBasis(dataset, planned));
-  StoredJob& stored = current.stored;
-  stored.job.set_name(name);
-  stored.job.set_state(v1::Job::QUEUED);
-  *stored.job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(context.time));
-  if (current.price.has_value()) {
-    const absl::StatusOr<Account> account = Reserve(transaction, stored.budget_id, name, *current.price, context);
-    DPAR_RETURN_IF_ERROR(ExplainRefusal(account.status(), stored.job));
-    SetLeft(*account, account->used_units(), current);
+  job.set_name(request.name);
+  job.set_state(v1::Job::QUEUED);
+  *job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(context.time));
+  stored.fingerprint = request.key.fingerprint;
+  if (planned.price.has_value()) {
+    const absl::StatusOr<Account> account =
+        Reserve(transaction, stored.budget_id, request.name, *planned.price, context);
+    DPAR_RETURN_IF_ERROR(ExplainRefusal(account.status(), job));
+    SetLeft(*account, account->used_units(), job);
   }
   DPAR_SEAM("reserved");
-  DPAR_RETURN_IF_ERROR(Enqueue(transaction, stored, max_queued));
-  DPAR_RETURN_IF_ERROR(transaction.Notify(name));
+  DPAR_RETURN_IF_ERROR(Enqueue(transaction, stored, planned.texts, max_queued));
+  DPAR_RETURN_IF_ERROR(transaction.Notify(request.name));
   DPAR_SEAM("queued");
-  return std::move(stored.job);
+  return std::move(job);
+}
+
+absl::StatusOr<std::optional<v1::Job>> RecallJob(Transaction& transaction, const JobRequest& request) {
+  absl::StatusOr<StoredJob> stored = GetJob(transaction, request.name);
+  if (absl::IsNotFound(stored.status())) {
+    // Jobs of an older schema have names of their own, and their requests remembered answers.
+    v1::Job answer;
+    DPAR_ASSIGN_OR_RETURN(const bool recalled, Recall(transaction, request.key, answer));
+    return recalled ? std::optional<v1::Job>(std::move(answer)) : std::nullopt;
+  }
+  DPAR_RETURN_IF_ERROR(stored.status());
+  if (stored->fingerprint != request.key.fingerprint) {
+    return RequestIdReused(request.key.request_id);
+  }
+  return AsSubmitted(std::move(stored->job));
+}
+
+absl::StatusOr<v1::Job> SubmitOnce(Database& database, const PlannedJob& planned, const JobRequest& request,
+                                   int64_t max_queued, const EntryContext& context) {
+  v1::Job job;
+  const absl::Status submitted = database.Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(job, SubmitJob(transaction, planned, request, max_queued, context));
+    return absl::OkStatus();
+  });
+  if (submitted.ok()) {
+    return job;
+  }
+  // Whatever the error: the request may have been carried out while this one was planned, and have used up what this
+  // one then found missing.
+  DPAR_ASSIGN_OR_RETURN(std::optional<v1::Job> recalled,
+                        ReadFrom(database, [&](Transaction& transaction) { return RecallJob(transaction, request); }));
+  if (recalled.has_value()) {
+    return *std::move(recalled);
+  }
+  return submitted;
 }
 
 absl::StatusOr<v1::Job> CancelJob(Transaction& transaction, const std::string& name, const EntryContext& context) {
   DPAR_ASSIGN_OR_RETURN(const StoredJob stored, LockJob(transaction, name));
   switch (stored.job.state()) {
     case v1::Job::CANCELLED:
-      return stored.job;
+      return AsStored(transaction, name);
     case v1::Job::QUEUED:
       if (!stored.budget_id.empty()) {
         DPAR_RETURN_IF_ERROR(
@@ -198,8 +270,7 @@ absl::StatusOr<v1::Job> CancelJob(Transaction& transaction, const std::string& n
     }
   }
   DPAR_RETURN_IF_ERROR(transaction.Notify(name));
-  DPAR_ASSIGN_OR_RETURN(StoredJob after, GetJob(transaction, name));
-  return std::move(after.job);
+  return AsStored(transaction, name);
 }
 
 }  // namespace dpar

@@ -13,12 +13,14 @@
 #include "server/ledger/ledger.h"
 #include "server/queue/queue.h"
 #include "server/store/database.h"
+#include "server/store/once.h"
 
 namespace dpar {
 
 // A job that nobody has reserved or queued yet.
 struct PlannedJob {
   StoredJob stored;            // without a name
+  JobTexts texts;              // of it
   std::optional<Price> price;  // none for public data
   absl::Duration estimated_time;
 };
@@ -43,10 +45,26 @@ absl::Status DescribeCosts(PlannedJob& planned);
 // PRIVACY_BUDGET_EXHAUSTED when not. Inside the caller's transaction, as all that follows.
 absl::Status CheckPlannedJob(Transaction& transaction, PlannedJob& planned);
 
-// Reserves the price and queues the job as `name`. The dataset must still be there. RESOURCE_EXHAUSTED past
-// `max_queued` live jobs of the tenant.
-absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const std::string& name,
+// A request for a job, and the name of the job that it makes, which follows from the tenant and the request's id. So a
+// request that is sent twice can make one job at most: names of jobs are unique, whoever else runs at that moment.
+struct JobRequest {
+  std::string name;
+  RequestKey key;
+};
+JobRequest MakeJobRequest(const v1::CreateJobRequest& request);
+
+// Reserves the price and queues the job. The dataset must still be there. RESOURCE_EXHAUSTED past `max_queued` live
+// jobs of the tenant. ALREADY_EXISTS, at the latest from the commit, when there is a job of that name.
+absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const JobRequest& request,
                                   int64_t max_queued, const EntryContext& context);
+
+// The job that the request made, as it was answered then; nothing when it made none. ALREADY_EXISTS / REQUEST_ID_REUSED
+// when its id was used for another request.
+absl::StatusOr<std::optional<v1::Job>> RecallJob(Transaction& transaction, const JobRequest& request);
+
+// SubmitJob in a transaction of its own, or, when it fails because the request was carried out meanwhile, its answer.
+absl::StatusOr<v1::Job> SubmitOnce(Database& database, const PlannedJob& planned, const JobRequest& request,
+                                   int64_t max_queued, const EntryContext& context);
 
 // Cancels: a QUEUED job ends at once and its reservation is voided; of a RUNNING one the worker is asked to stop, which
 // then does the same. A cancelled job is returned as it is; one that ended otherwise is FAILED_PRECONDITION /

@@ -14,7 +14,6 @@
 #include "server/ledger/ledger.h"
 #include "server/store/data_directory.h"
 #include "server/store/datasets.h"
-#include "server/store/once.h"
 #include "server/store/read_from.h"
 #include "server/worker/outcome.h"
 
@@ -114,15 +113,9 @@ void LedgerWorld::Commit(int client) {
 void LedgerWorld::Submit(const Client& client) {
   v1::CreateJobRequest request = client.request;
   request.set_request_id(NextId());
-  const RequestKey key = MakeRequestKey(client.tenant, "CreateJob", request.request_id(), request);
-  const std::string name = absl::StrCat(client.tenant, "/jobs/", request.request_id());
   const EntryContext context = Now("operator/tokens/benchmark");
-  v1::Job answer;
-  const auto submit = [&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(answer, SubmitJob(transaction, client.planned, name, kUnlimited, context));
-    return absl::OkStatus();
-  };
-  Require(Once(store_.database(), key, context.time, answer, submit), "a job was refused");
+  Require(SubmitOnce(store_.database(), client.planned, MakeJobRequest(request), kUnlimited, context).status(),
+          "a job was refused");
   ++commits_;
 }
 
@@ -130,10 +123,10 @@ void LedgerWorld::Reserve(int client) { Submit(clients_[static_cast<size_t>(clie
 
 void LedgerWorld::ReserveInVain(int client) {
   const Client& asking = clients_[static_cast<size_t>(client)];
-  const std::string name = absl::StrCat(asking.tenant, "/jobs/", NextId());
+  const JobRequest request{absl::StrCat(asking.tenant, "/jobs/", NextId()), {}};
   absl::Status submitted;
   const absl::Status ended = store_.database().Write([&](Transaction& transaction) -> absl::Status {
-    submitted = SubmitJob(transaction, asking.planned, name, kUnlimited, Now("operator/tokens/benchmark")).status();
+    submitted = SubmitJob(transaction, asking.planned, request, kUnlimited, Now("operator/tokens/benchmark")).status();
     // Has what was to run later run.
     submitted.Update(transaction.Query("SELECT 1", {}).status());
     return absl::CancelledError("only for its time");

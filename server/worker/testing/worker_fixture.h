@@ -74,7 +74,7 @@ class WorkerFixture : public ::testing::Test {
   absl::StatusOr<v1::Job> Submit(const PlannedJob& planned) {
     absl::StatusOr<v1::Job> job;
     const absl::Status status = Write([&](Transaction& t) {
-      job = SubmitJob(t, planned, kJob, 10, {"token", absl::Now()});
+      job = SubmitJob(t, planned, {kJob, {}}, 10, {"token", absl::Now()});
       return job.status();
     });
     return status.ok() ? job : status;
