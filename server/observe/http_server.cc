@@ -1,8 +1,12 @@
 #include "server/observe/http_server.h"
 
 #include <httplib.h>
+#include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <exception>
 #include <map>
@@ -10,15 +14,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "core/error.h"
 
 namespace dpar {
 namespace {
 
 constexpr size_t kThreads = 4;
-constexpr time_t kTimeoutSeconds = 5;
-// One, so that what a caller sends behind its request is never taken for another.
-constexpr size_t kRequestsOfAConnection = 1;
+constexpr int kMaxWaiting = 64;  // connections that no thread has taken up
+constexpr size_t kMaxRequestBytes = 16 << 10;
+// For all of a request, and for all of its answer.
+constexpr absl::Duration kPatience = absl::Seconds(5);
 
 constexpr int kNotFound = 404;
 constexpr int kMethodNotAllowed = 405;
@@ -30,22 +37,130 @@ void Answer(int status, const std::string& content_type, const std::string& body
   response.set_content(body, content_type);
 }
 
+// One request and its answer on a socket, within bounds that the library does not have: it would read lines and headers
+// without end.
+class BoundedStream final : public httplib::Stream {
+ public:
+  explicit BoundedStream(int socket) : socket_(socket), deadline_(absl::Now() + kPatience) {}
+
+  [[nodiscard]] bool is_readable() const override { return next_ < received_ || Await(POLLIN); }
+  [[nodiscard]] bool is_writable() const override { return Await(POLLOUT); }
+
+  ssize_t read(char* to, size_t size) override {
+    if (next_ == received_) {
+      if (received_ == buffer_.size() || !Await(POLLIN)) {
+        return -1;
+      }
+      const ssize_t count = recv(socket_, buffer_.data() + received_, buffer_.size() - received_, MSG_DONTWAIT);
+      if (count <= 0) {
+        return count;
+      }
+      received_ += static_cast<size_t>(count);
+    }
+    const size_t count = std::min(size, received_ - next_);
+    std::copy_n(buffer_.data() + next_, count, to);
+    next_ += count;
+    return static_cast<ssize_t>(count);
+  }
+
+  ssize_t write(const char* from, size_t size) override {
+    if (!answering_) {
+      answering_ = true;
+      deadline_ = absl::Now() + kPatience;
+    }
+    return Await(POLLOUT) ? send(socket_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL) : -1;
+  }
+
+  // Nobody is told where a request came from.
+  void get_remote_ip_and_port(std::string& ip, int& port) const override { Nowhere(ip, port); }
+  void get_local_ip_and_port(std::string& ip, int& port) const override { Nowhere(ip, port); }
+  [[nodiscard]] socket_t socket() const override { return socket_; }
+
+ private:
+  static void Nowhere(std::string& ip, int& port) {
+    ip.clear();
+    port = 0;
+  }
+
+  [[nodiscard]] bool Await(int16_t events) const {
+    const absl::Duration left = std::max(absl::ZeroDuration(), deadline_ - absl::Now());
+    pollfd ready = {socket_, events, 0};
+    return poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(left))) > 0;
+  }
+
+  const int socket_;
+  absl::Time deadline_;
+  bool answering_ = false;
+  std::array<char, kMaxRequestBytes> buffer_;
+  size_t next_ = 0;
+  size_t received_ = 0;
+};
+
+// Hands connections to threads; one that finds too many waiting is taken up, and closed, where it was accepted.
+class BoundedPool final : public httplib::TaskQueue {
+ public:
+  void enqueue(std::function<void()> task) override {
+    if (waiting_ >= kMaxWaiting) {
+      task();
+      return;
+    }
+    ++waiting_;
+    threads_.enqueue([this, task = std::move(task)] {
+      --waiting_;
+      task();
+    });
+  }
+  void shutdown() override { threads_.shutdown(); }
+
+ private:
+  std::atomic<int> waiting_ = 0;
+  httplib::ThreadPool threads_{kThreads};
+};
+
+class BoundedServer final : public httplib::Server {
+ public:
+  void Listen() {
+    accepting_ = std::this_thread::get_id();
+    listen_after_bind();
+    ended_ = true;
+  }
+  [[nodiscard]] bool ended() const { return ended_; }
+  // Connections that still wait are closed without an answer.
+  void StopListening() {
+    stopping_ = true;
+    stop();
+  }
+
+ private:
+  // One request a connection, so that what a caller sends behind it is never taken for another.
+  bool process_and_close_socket(socket_t socket) override {
+    bool answered = false;
+    if (!stopping_ && std::this_thread::get_id() != accepting_) {
+      BoundedStream stream(socket);
+      bool closed = false;
+      answered = process_request(stream, /*close_connection=*/true, closed, nullptr);
+    }
+    ::shutdown(socket, SHUT_RDWR);
+    close(socket);
+    return answered;
+  }
+
+  std::thread::id accepting_;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<bool> ended_ = false;
+};
+
 }  // namespace
 
 struct HttpServer::Library {
-  httplib::Server server;
+  BoundedServer server;
   std::map<std::string, Handler> handlers;
-  std::atomic<bool> ended = false;
 };
 
 // Paths are looked up here and not by the library, which takes them for regular expressions.
 HttpServer::HttpServer() : library_(std::make_unique<Library>()) {
   httplib::Server& server = library_->server;
-  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  server.set_read_timeout(kTimeoutSeconds);
-  server.set_write_timeout(kTimeoutSeconds);
-  server.set_keep_alive_timeout(kTimeoutSeconds);
-  server.set_keep_alive_max_count(kRequestsOfAConnection);
+  server.new_task_queue = [] { return new BoundedPool(); };
   server.set_default_headers({{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}});
   // The library would allow a second server on the same port, which would take half of the connections.
   server.set_socket_options([](int socket) {
@@ -92,10 +207,7 @@ absl::StatusOr<int> HttpServer::Start(const std::string& host, int port) {
                      absl::StrCat("cannot listen for HTTP on ", host, ":", port,
                                   "; is the port taken? --http-listen sets another, or none when it is empty"));
   }
-  thread_ = std::thread([this] {
-    library_->server.listen_after_bind();
-    library_->ended = true;
-  });
+  thread_ = std::thread([this] { library_->server.Listen(); });
   return bound;
 }
 
@@ -104,10 +216,10 @@ void HttpServer::Stop() {
     return;
   }
   // A thread that has not begun to listen would not see an earlier stop.
-  while (!library_->server.is_running() && !library_->ended) {
+  while (!library_->server.is_running() && !library_->server.ended()) {
     std::this_thread::yield();
   }
-  library_->server.stop();
+  library_->server.StopListening();
   thread_.join();
 }
 

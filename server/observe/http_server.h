@@ -22,8 +22,8 @@ struct HttpAnswer {
   std::string body;
 };
 
-// Few threads, small requests, no request bodies. Handlers run on several threads at once and answer from memory: one
-// that waited would hold up the others.
+// Few threads, small requests within seconds, one a connection, no request bodies. Handlers run on several threads at
+// once and answer from memory: one that waited would hold up the others.
 class HttpServer {
  public:
   using Handler = std::function<HttpAnswer(const HttpRequest&)>;

@@ -3,9 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 namespace dpar {
 namespace {
@@ -69,6 +73,63 @@ TEST_F(HttpServerTest, ARequestWithABodyIsRefused) {
   const httplib::Result answer = client.Get("/a", {{"Content-Length", "1"}});
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 413);
+}
+
+int Connect(int port) {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  EXPECT_EQ(connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return socket;
+}
+
+// Sends `head` and then `more` until the other side has had enough. Stops by itself far above every bound that could be
+// meant.
+void SendWithoutEnd(int port, const std::string& head, const std::string& more) {
+  constexpr size_t kFarTooMuch = 16 << 20;
+  const int socket = Connect(port);
+  size_t sent = 0;
+  std::string next = head;
+  while (sent < kFarTooMuch) {
+    const ssize_t count = send(socket, next.data(), next.size(), MSG_NOSIGNAL);
+    if (count <= 0) {
+      break;
+    }
+    sent += static_cast<size_t>(count);
+    next = more;
+  }
+  EXPECT_LT(sent, kFarTooMuch) << "it took everything";
+  close(socket);
+}
+
+TEST_F(HttpServerTest, RequestsWithoutEndAreCutOffAndOthersAnswered) {
+  const std::string line(4096, 'a');
+  std::string headers;
+  for (int i = 0; i < 500; ++i) {
+    headers += "X-A: b\r\n";
+  }
+  SendWithoutEnd(port_, line, line);
+  SendWithoutEnd(port_, "GET /a HTTP/1.1\r\n", headers);
+  httplib::Client client("127.0.0.1", port_);
+  EXPECT_EQ(client.Get("/a")->status, 503);
+}
+
+TEST_F(HttpServerTest, ConnectionsThatSayNothingDoNotKeepOthersOutForLong) {
+  // One more than there are threads.
+  std::vector<int> silent;
+  for (int i = 0; i < 5; ++i) {
+    silent.push_back(Connect(port_));
+  }
+  httplib::Client client("127.0.0.1", port_);
+  client.set_read_timeout(60);
+  const httplib::Result answer = client.Get("/a");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 503);
+  for (const int socket : silent) {
+    close(socket);
+  }
 }
 
 TEST_F(HttpServerTest, APortThatIsTakenIsRefusedAndTheFirstServerGoesOn) {
