@@ -27,17 +27,19 @@ TEST_F(DeadlineTest, NothingIsReservedForACallerWhoseDeadlinePassedDuringThePlan
   const TenantAccess tenant = server().NewTenant();
   const Client owner = server().Owner(tenant);
   const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(970));
-  const auto context = MakeContext(owner.token(), absl::Milliseconds(200));
-  const absl::Time start = absl::Now();
-  v1::Job job;
-  const grpc::Status status = owner.stub<v1::TrainingService::Stub>().CreateJob(context.get(), SlowPlan(dataset), &job);
-  EXPECT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
   const std::string line = "method=TrainingService/CreateJob code=CANCELLED";
-  while (!absl::StrContains(server().log(), line) && absl::Now() - start < absl::Seconds(90)) {
-    absl::SleepFor(absl::Milliseconds(50));
+  const auto noticed = [&] { return absl::StrContains(server().log(), line); };
+  // On a machine that stands still for long enough, a call can be over before the server has seen it.
+  for (int attempt = 0; attempt < 4 && !noticed(); ++attempt) {
+    const auto context = MakeContext(owner.token(), absl::Milliseconds(200));
+    v1::Job job;
+    const grpc::Status status =
+        owner.stub<v1::TrainingService::Stub>().CreateJob(context.get(), SlowPlan(dataset), &job);
+    ASSERT_EQ(status.error_code(), grpc::StatusCode::DEADLINE_EXCEEDED) << status.error_message();
+    const absl::Time deadline = absl::Now() + absl::Seconds(45);
+    while (!noticed() && absl::Now() < deadline) absl::SleepFor(absl::Milliseconds(50));
   }
-  ASSERT_TRUE(absl::StrContains(server().log(), line));
-  std::cout << "planned for " << absl::Now() - start << "\n";
+  ASSERT_TRUE(noticed());
   EXPECT_EQ(GetBudget(owner, dataset).reserved_units(), 0);
   const std::vector<v1::LedgerEntry> entries = LedgerEntries(owner, dataset);
   ASSERT_EQ(entries.size(), 1U);
