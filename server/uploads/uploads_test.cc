@@ -255,7 +255,7 @@ TEST_P(UploadsTest, UploadsOfATenantGoOnSideBySide) {
   }
   writers.clear();
   for (const std::string& name : names) {
-    EXPECT_TRUE(Finish(name, Sha256Hex(bytes_), "finish " + name).ok());
+    EXPECT_TRUE(Finish(name, Sha256Hex(bytes_), "finish-" + name).ok());
   }
 }
 
