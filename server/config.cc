@@ -199,6 +199,19 @@ std::vector<Setting> Settings(Config& config) {
                   [](const std::string& text) { return ValidateLogFormat(text); }),
       TextSetting("device", "DEVICE", "where jobs run: auto, cpu, cuda or cuda:i", config.device, ValidateDevice),
       TlsNameSetting(config.tls_names),
+      TextSetting("tls-cert", "FILE",
+                  "the server's certificate in PEM, with its chain; unset, one is made under an authority of its own",
+                  config.tls_cert, [](const std::string&) { return absl::OkStatus(); }),
+      TextSetting("tls-key", "FILE", "the key of --tls-cert in PEM, without a passphrase", config.tls_key,
+                  [](const std::string&) { return absl::OkStatus(); }),
+      TextSetting("client-ca", "FILE",
+                  "authorities in PEM: a client certificate of theirs with a URI stands for the token that has this "
+                  "URI as certificate_uri",
+                  config.client_ca, [](const std::string&) { return absl::OkStatus(); }),
+      CountSetting("auth-failures-per-minute",
+                   "calls without a valid token of one address in a minute that are answered at once; the answers to "
+                   "more wait a second",
+                   config.auth_failures_per_minute, 1, 1'000'000'000),
   };
   for (Setting& setting : LimitSettings(config.limits)) {
     settings.push_back(std::move(setting));
@@ -370,6 +383,9 @@ absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& argum
     if (const absl::Status status = setting.apply(source->value); !status.ok()) {
       return InvalidField(setting.name, absl::StrCat(source->where, ": ", status.message()));
     }
+  }
+  if (invocation.config.tls_cert.empty() != invocation.config.tls_key.empty()) {
+    return InvalidField("tls-cert", "tls-cert and tls-key are set together, or neither");
   }
   return invocation;
 }

@@ -30,6 +30,12 @@ struct Config {
   std::string log_format = "text";
   std::string device = "auto";
   std::vector<std::string> tls_names;
+  // The server's own certificate and key; empty is a certificate of the authority in the data directory.
+  std::string tls_cert;
+  std::string tls_key;
+  std::string client_ca;  // authorities of client certificates; empty is that none are asked for
+  // Of one address in a minute, before the answers to more of them wait.
+  int64_t auth_failures_per_minute = 10;
   int64_t worker_slots = 0;  // 0 is half of the cores
   int64_t lease_seconds = 30;
   Limits limits;

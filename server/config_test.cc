@@ -56,6 +56,24 @@ TEST_F(ConfigTest, AStoreIsAPostgresqlUriOrUnset) {
   ExpectRefused({"--store", "dpar.sqlite"}, "store", "postgresql://");
 }
 
+TEST_F(ConfigTest, ACertificateFromFilesNeedsItsKey) {
+  const Config config =
+      Parse({"--tls-cert", "server.pem", "--tls-key", "server.key", "--client-ca", "clients.pem"}).value().config;
+  EXPECT_EQ(config.tls_cert, "server.pem");
+  EXPECT_EQ(config.tls_key, "server.key");
+  EXPECT_EQ(config.client_ca, "clients.pem");
+  ExpectRefused({"--tls-cert", "server.pem"}, "tls-cert", "tls-cert and tls-key are set together");
+  environment_["DPARD_TLS_KEY"] = "server.key";
+  ExpectRefused({}, "tls-cert", "tls-cert and tls-key are set together");
+  EXPECT_TRUE(Parse({"--tls-cert", "server.pem"}).ok());
+}
+
+TEST_F(ConfigTest, FailuresThatAreAnsweredAtOnceAreAtLeastOne) {
+  EXPECT_EQ(Parse({}).value().config.auth_failures_per_minute, 10);
+  EXPECT_EQ(Parse({"--auth-failures-per-minute", "1"}).value().config.auth_failures_per_minute, 1);
+  ExpectRefused({"--auth-failures-per-minute", "0"}, "auth-failures-per-minute", "1");
+}
+
 TEST_F(ConfigTest, AServerMayLeaveOutOneOfItsPartsButNotBoth) {
   EXPECT_EQ(Parse({}).value().config.parts, Config::Parts::kAll);
   EXPECT_EQ(Parse({"--no-worker"}).value().config.parts, Config::Parts::kNoWorker);

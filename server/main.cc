@@ -102,6 +102,10 @@ std::string HttpAddressFile(const Config& config, const DataDirectory& directory
   return config.address_file.empty() ? directory.HttpAddress() : config.address_file + ".http";
 }
 
+std::string CertificateFile(const Config& config, const DataDirectory& directory) {
+  return config.tls_cert.empty() ? directory.ServerCertificate() : config.tls_cert;
+}
+
 std::string HostName() {
   char name[HOST_NAME_MAX + 1] = {};
   gethostname(name, HOST_NAME_MAX);
@@ -131,21 +135,29 @@ sigset_t BlockSignals() {
   return signals;
 }
 
-void PrintInitialised(const DataDirectory& directory, const MadeFiles& made) {
+void PrintInitialised(const Config& config, const DataDirectory& directory, const MadeFiles& made) {
   if (made.empty()) {
     std::cout << "Already initialised; nothing was changed.\n";
   }
-  std::cout << "Certificate authority (give it to clients):  " << directory.CaCertificate() << "\n"
-            << "Server certificate:                          " << directory.ServerCertificate() << "\n"
+  if (config.tls_cert.empty()) {
+    std::cout << "Certificate authority (give it to clients):  " << directory.CaCertificate() << "\n";
+  }
+  std::cout << "Server certificate:                          " << CertificateFile(config, directory) << "\n"
             << "Public signing key:                          " << directory.SigningPublicKey() << "\n"
             << "First operator token (keep it secret):       " << directory.OperatorToken() << "\n";
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const DataDirectory& directory) {
-  CertifiedKey server;
-  DPAR_ASSIGN_OR_RETURN(server.certificate, ReadWholeFile(directory.ServerCertificate()));
-  DPAR_ASSIGN_OR_RETURN(server.key, ReadWholeFile(directory.ServerKey()));
-  return MakeServerCredentials(server);
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Config& config,
+                                                                     const DataDirectory& directory) {
+  const absl::Time now = absl::Now();
+  const std::string key_file = config.tls_key.empty() ? directory.ServerKey() : config.tls_key;
+  DPAR_ASSIGN_OR_RETURN(const CertifiedKey server,
+                        ReadServerCertificate(CertificateFile(config, directory), key_file, now));
+  std::string client_authorities;
+  if (!config.client_ca.empty()) {
+    DPAR_ASSIGN_OR_RETURN(client_authorities, ReadClientAuthorities(config.client_ca, now));
+  }
+  return MakeServerCredentials(server, client_authorities);
 }
 
 absl::StatusOr<SigningKey> ReadSigningKey(const DataDirectory& directory) {
@@ -279,10 +291,10 @@ absl::Status StartMonitor(const Config& config, const DataDirectory& directory, 
 }
 
 // Accepts calls until a signal comes.
-absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& key, Monitor& monitor, AuditLog& audit,
+absl::Status Listen(const Config& config, const std::shared_ptr<grpc::ServerCredentials>& credentials,
+                    const Rooms& rooms, const SigningKey& key, Monitor& monitor, AuditLog& audit,
                     std::atomic<bool>& stopping, const sigset_t& signals) {
   const DataDirectory& directory = rooms.directory;
-  DPAR_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::ServerCredentials> credentials, Credentials(directory));
   Listener listener(rooms, DescribeServer(config.limits), DescribeKey(key, directory));
   DPAR_ASSIGN_OR_RETURN(const std::string address, listener.Start(config, credentials));
   const std::string address_file = AddressFile(config, directory);
@@ -303,6 +315,11 @@ absl::Status Listen(const Config& config, const Rooms& rooms, const SigningKey& 
 
 absl::Status Serve(const Config& config, const DataDirectory& directory, Database& database, const sigset_t& signals) {
   DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
+  // Before a job starts that a bad certificate would end.
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+  if (config.parts != Config::Parts::kWorkerOnly) {
+    DPAR_ASSIGN_OR_RETURN(credentials, Credentials(config, directory));
+  }
   Uploads uploads(database, directory, config.limits);
   DPAR_RETURN_IF_ERROR(uploads.Sweep());
   Janitor janitor(database, uploads, config.limits);
@@ -337,7 +354,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   }
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<AuditLog> audit,
                         AuditLog::Open(config.audit_log.empty() ? directory.AuditLog() : config.audit_log));
-  const Authenticator authenticator(database);
+  Authenticator authenticator(database, {.free_failures = config.auth_failures_per_minute});
+  authenticator.Start();
   const Gate gate(authenticator, {&metrics, audit.get()});
   StreamLimiter streams("max_streams", config.limits.max_streams);
   StreamLimiter watches("max_watches", config.limits.max_watches);
@@ -349,7 +367,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   std::atomic<bool> stopping = false;
   const Rooms rooms{database, directory,  config.limits,          gate,     uploads, streams, watches, watchdog,
                     hub,      admissions, worker_options.threads, stopping, &metrics};
-  absl::Status status = Listen(config, rooms, key, monitor, *audit, stopping, signals);
+  absl::Status status = Listen(config, credentials, rooms, key, monitor, *audit, stopping, signals);
   worker.Stop();
   return status;
 }
@@ -377,10 +395,11 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   {
     DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, database->Hold("initialise", kInitialisePatience));
     SecureRandom random;
-    DPAR_ASSIGN_OR_RETURN(made, Initialise(directory, *database, config.tls_names, absl::Now(), random));
+    const auto tls_names = config.tls_cert.empty() ? std::optional(config.tls_names) : std::nullopt;
+    DPAR_ASSIGN_OR_RETURN(made, Initialise(directory, *database, tls_names, absl::Now(), random));
   }
   if (config.command == Config::Command::kInit) {
-    PrintInitialised(directory, made);
+    PrintInitialised(config, directory, made);
     return absl::OkStatus();
   }
   for (const std::string& path : made) {

@@ -25,7 +25,8 @@ constexpr const char* kFooter =
     "  dpar verify out/certificate.json --model out/model.npz\n"
     "  dpar predict --model out/model.npz --graph other.npz\n"
     "\n"
-    "Environment: DPAR_SERVER, DPAR_CA, DPAR_TOKEN_FILE or DPAR_TOKEN, NO_COLOR.\n"
+    "Environment: DPAR_SERVER, DPAR_CA, DPAR_TOKEN_FILE or DPAR_TOKEN, DPAR_CLIENT_CERT and DPAR_CLIENT_KEY, "
+    "NO_COLOR.\n"
     "Exit codes: 0 done, 1 failed, 2 usage, 3 refused by budget, 4 not authorised, 5 unavailable, 130 interrupted.\n"
     "dpar COMMAND --help shows a command's options and an example.";
 
@@ -34,6 +35,8 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   app.add_option("--ca", options.ca, "The server's tls/ca.pem (DPAR_CA)");
   app.add_option("--token-file", options.token_file,
                  "File with a bearer token (DPAR_TOKEN_FILE, or DPAR_TOKEN itself)");
+  app.add_option("--client-cert", options.client_cert, "Client certificate in PEM, for a token's certificate_uri");
+  app.add_option("--client-key", options.client_key, "Its key in PEM");
   app.add_flag("--json", options.json, "One JSON object on stdout, prose on stderr");
 }
 
@@ -54,6 +57,7 @@ void Declare(CLI::App& app, GlobalOptions& options, Command& chosen) {
   AddVerifyCommand(app, chosen);
   AddPredictCommand(app, chosen);
   AddPrivacyCommands(app, chosen);
+  AddTokenCommands(app, chosen);
   AddOperatorCommands(app, chosen);
 }
 

@@ -39,7 +39,9 @@ const std::vector<std::vector<std::string>>& AllCommands() {
                                                                                 {"tenant", "list"},
                                                                                 {"token", "create"},
                                                                                 {"token", "list"},
+                                                                                {"token", "rotate"},
                                                                                 {"token", "revoke"},
+                                                                                {"whoami"},
                                                                                 {"cap"},
                                                                                 {"debit"},
                                                                                 {"spend"}};
@@ -168,6 +170,14 @@ TEST_F(ConnectedAppTest, BadIdsAreRefusedBeforeTheServerIsAsked) {
       {"token", "create", "--tenant", "acme", "--role", "operator"},
       {"token", "create", "--operator", "--tenant", "acme"},
       {"token", "create", "--operator", "-o", "/no/such/directory/file"},
+      {"token", "create", "--operator", "--scope", "everything"},
+      {"token", "create", "--operator", "--scope", "read,"},
+      {"token", "create", "--operator", "--expires-in", "soon"},
+      {"token", "create", "--operator", "--expires-in", "-1h"},
+      {"token", "create", "--operator", "--certificate-uri", "spiffe://a/b", "-o", "file"},
+      {"token", "rotate", "id"},
+      {"token", "rotate", "operator/tokens/id", "--overlap", "99999999999999999d"},
+      {"token", "rotate", "operator/tokens/id", "--overlap", "d"},
       {"token", "revoke", "id"}};
   for (const auto& line : lines) {
     const CommandRun run = RunCommand(line, variables);

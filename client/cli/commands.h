@@ -13,6 +13,7 @@ namespace dpar {
 inline constexpr const char* kLocalGroup = "Graphs and results, on this machine";
 inline constexpr const char* kDataGroup = "Data on the server";
 inline constexpr const char* kTrainingGroup = "Training";
+inline constexpr const char* kTokenGroup = "Tokens";
 inline constexpr const char* kOperatorGroup = "For operators";
 
 void AddGraphCommands(CLI::App& app, Command& chosen);     // graph generate, inspect, convert, split
@@ -26,7 +27,19 @@ void AddVerifyCommand(CLI::App& app, Command& chosen);     // verify
 void AddPredictCommand(CLI::App& app, Command& chosen);    // predict
 void AddPrivacyCommands(CLI::App& app, Command& chosen);   // privacy epsilon, delta, calibrate, compare
 void AddCompareCommand(CLI::App& group, Command& chosen);  // privacy compare
-void AddOperatorCommands(CLI::App& app, Command& chosen);  // tenant, token
+void AddTokenCommands(CLI::App& app, Command& chosen);     // whoami, token
+void AddOperatorCommands(CLI::App& app, Command& chosen);  // tenant
+
+// A command that is only a name for those below it.
+inline CLI::App* AddCommandGroup(CLI::App& app, const std::string& name, const std::string& description,
+                                 const std::string& heading) {
+  CLI::App* group = app.add_subcommand(name, description);
+  group->group(heading);
+  group->require_subcommand(1);
+  group->fallthrough();
+  group->footer("dpar " + name + " COMMAND --help shows the options and an example.");
+  return group;
+}
 
 // The end of a command's --help.
 inline std::string Examples(const std::string& examples) {

@@ -120,6 +120,10 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
     case v1::ROLE_INSUFFICIENT:
       return {absl::StrCat("use a token with the role ", OrPlaceholder(Get(reason.metadata, "required"), "needed"),
                            ": export DPAR_TOKEN_FILE=FILE")};
+    case v1::SCOPE_INSUFFICIENT:
+      return {absl::StrCat("use a token that was made with --scope ",
+                           OrPlaceholder(Get(reason.metadata, "required"), "SCOPE"), ": export DPAR_TOKEN_FILE=FILE"),
+              "dpar whoami   (shows what this one was made for)"};
     case v1::INVALID_FIELD:
       if (Get(reason.metadata, "field") == "ca") {
         return {"export DPAR_CA=DIR/tls/ca.pem   (DIR is the server's --data-dir)"};

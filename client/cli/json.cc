@@ -108,12 +108,30 @@ Json TokenJson(const v1::Token& token) {
   Json json = {{"name", token.name()},
                {"role", RoleLabel(token.role())},
                {"purpose", token.purpose()},
+               {"scopes", ScopeLabels(token.scopes())},
                {"create_time", FormatTime(token.create_time())}};
   if (token.has_expire_time()) {
     json["expire_time"] = FormatTime(token.expire_time());
   }
   if (token.has_revoke_time()) {
     json["revoke_time"] = FormatTime(token.revoke_time());
+  }
+  if (token.has_last_use_time()) {
+    json["last_use_time"] = FormatTime(token.last_use_time());
+  }
+  if (!token.certificate_uri().empty()) {
+    json["certificate_uri"] = token.certificate_uri();
+  }
+  return json;
+}
+
+Json IdentityJson(const v1::Identity& identity) {
+  Json json = {{"token", identity.token()},
+               {"tenant", identity.tenant()},
+               {"role", RoleLabel(identity.role())},
+               {"scopes", ScopeLabels(identity.scopes())}};
+  if (identity.has_expire_time()) {
+    json["expire_time"] = FormatTime(identity.expire_time());
   }
   return json;
 }

@@ -5,6 +5,7 @@
 #include "dpar/v1/budget.pb.h"
 #include "dpar/v1/dataset.pb.h"
 #include "dpar/v1/operator.pb.h"
+#include "dpar/v1/server.pb.h"
 #include "dpar/v1/training.pb.h"
 #include "nlohmann/json.hpp"
 
@@ -20,6 +21,7 @@ Json BudgetJson(const v1::Budget& budget);
 Json LedgerEntryJson(const v1::LedgerEntry& entry);
 Json TenantJson(const v1::Tenant& tenant);
 Json TokenJson(const v1::Token& token);
+Json IdentityJson(const v1::Identity& identity);
 
 }  // namespace dpar
 

@@ -26,6 +26,14 @@ std::string StateLabel(v1::Job::State state) { return Spell(v1::Job::State_Name(
 std::string RoleLabel(v1::Role role) { return Spell(v1::Role_Name(role)); }
 std::string KindLabel(v1::LedgerEntry::Kind kind) { return Spell(v1::LedgerEntry::Kind_Name(kind)); }
 
+std::vector<std::string> ScopeLabels(const google::protobuf::RepeatedField<int>& scopes) {
+  std::vector<std::string> labels;
+  for (const int scope : scopes) {
+    labels.push_back(Spell(v1::Scope_Name(static_cast<v1::Scope>(scope))));
+  }
+  return labels;
+}
+
 std::string EnumeratorLabel(const EnumValueDescriptor& value) { return Spell(value.name()); }
 
 std::vector<std::string> EnumeratorLabels(const EnumDescriptor& type) {

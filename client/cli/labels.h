@@ -11,12 +11,15 @@
 #include "dpar/v1/operator.pb.h"
 #include "dpar/v1/training.pb.h"
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/repeated_field.h"
 
 namespace dpar {
 
-std::string MethodLabel(v1::Method method);         // "features", "dpar-em0"
-std::string StateLabel(v1::Job::State state);       // "queued"
-std::string RoleLabel(v1::Role role);               // "owner"
+std::string MethodLabel(v1::Method method);    // "features", "dpar-em0"
+std::string StateLabel(v1::Job::State state);  // "queued"
+std::string RoleLabel(v1::Role role);          // "owner"
+// "read", "train"; of Token.scopes or Identity.scopes
+std::vector<std::string> ScopeLabels(const google::protobuf::RepeatedField<int>& scopes);
 std::string KindLabel(v1::LedgerEntry::Kind kind);  // "reserve"
 
 // The label of any enumerator: "sqrt-unit".

@@ -121,12 +121,41 @@ absl::StatusOr<std::string> Session::ReadToken() const {
   return token;
 }
 
+bool Session::IsTokenGiven() const {
+  return !Setting(options_.token_file, "DPAR_TOKEN_FILE").empty() || environment_.variables("DPAR_TOKEN").has_value();
+}
+
+absl::Status Session::ReadClientCertificate(ConnectOptions& options) const {
+  const std::string certificate = Setting(options_.client_cert, "DPAR_CLIENT_CERT");
+  const std::string key = Setting(options_.client_key, "DPAR_CLIENT_KEY");
+  if (certificate.empty() != key.empty()) {
+    return InvalidField("client-cert",
+                        "a client certificate and its key go together: set --client-cert and "
+                        "--client-key, or DPAR_CLIENT_CERT and DPAR_CLIENT_KEY");
+  }
+  if (certificate.empty()) {
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(options.client_certificate_pem, ReadSmallFile("client-cert", certificate));
+  DPAR_ASSIGN_OR_RETURN(options.client_key_pem, ReadSmallFile("client-key", key));
+  if (!absl::StrContains(options.client_certificate_pem, "-----BEGIN CERTIFICATE-----")) {
+    return InvalidField("client-cert", absl::StrCat("'", certificate, "' holds no PEM certificate"));
+  }
+  if (!absl::StrContains(options.client_key_pem, "PRIVATE KEY-----")) {
+    return InvalidField("client-key", absl::StrCat("'", key, "' holds no PEM private key"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Connection*> Session::Connect() {
   if (connection_ == nullptr) {
     ConnectOptions options;
     options.server = error_context_.server;
     DPAR_ASSIGN_OR_RETURN(options.ca_pem, ReadCa());
-    DPAR_ASSIGN_OR_RETURN(options.token, ReadToken());
+    DPAR_RETURN_IF_ERROR(ReadClientCertificate(options));
+    if (options.client_certificate_pem.empty() || IsTokenGiven()) {
+      DPAR_ASSIGN_OR_RETURN(options.token, ReadToken());
+    }
     connection_ = Connection::Open(options);
   }
   return connection_.get();

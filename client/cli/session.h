@@ -32,6 +32,8 @@ struct GlobalOptions {
   std::string server;
   std::string ca;
   std::string token_file;
+  std::string client_cert;
+  std::string client_key;
   bool json = false;
 };
 
@@ -58,7 +60,8 @@ class Session {
   int PrintError(const absl::Status& status);
 
   // The connection, opened when first asked for. Flags come before the environment: --server (DPAR_SERVER), --ca
-  // (DPAR_CA), --token-file (DPAR_TOKEN_FILE, or the token itself in DPAR_TOKEN).
+  // (DPAR_CA), --token-file (DPAR_TOKEN_FILE, or the token itself in DPAR_TOKEN), --client-cert and --client-key
+  // (DPAR_CLIENT_CERT, DPAR_CLIENT_KEY), with which no token is needed.
   absl::StatusOr<Connection*> Connect();
   // "tenants/{t}" of the token; empty for an operator's.
   absl::StatusOr<std::string> Tenant();
@@ -71,6 +74,8 @@ class Session {
   [[nodiscard]] std::string Setting(const std::string& flag, const std::string& variable) const;
   absl::StatusOr<std::string> ReadCa() const;
   absl::StatusOr<std::string> ReadToken() const;
+  [[nodiscard]] bool IsTokenGiven() const;
+  absl::Status ReadClientCertificate(ConnectOptions& options) const;
 
   const Environment& environment_;
   GlobalOptions options_;

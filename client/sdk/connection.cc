@@ -67,6 +67,8 @@ absl::StatusOr<Connection::Budgets> AllBudgets(const std::string& tenant, const 
 std::unique_ptr<Connection> Connection::Open(const ConnectOptions& options) {
   grpc::SslCredentialsOptions tls;
   tls.pem_root_certs = options.ca_pem;
+  tls.pem_cert_chain = options.client_certificate_pem;
+  tls.pem_private_key = options.client_key_pem;
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kFirstReconnectMilliseconds);
@@ -89,7 +91,9 @@ Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string token
       server_(v1::ServerService::NewStub(channel_)) {}
 
 void Connection::Authorise(grpc::ClientContext& context) const {
-  context.AddMetadata("authorization", absl::StrCat("Bearer ", token_));
+  if (!token_.empty()) {
+    context.AddMetadata("authorization", absl::StrCat("Bearer ", token_));
+  }
 }
 
 void Connection::Pause(absl::Duration duration, Cancellation& cancellation) {
@@ -104,7 +108,7 @@ void Connection::Pause(absl::Duration duration, Cancellation& cancellation) {
 template <typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> Connection::Call(Stub& stub,
                                           grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                                          const Request& request, Repeat repeat, absl::Duration timeout) {
+                                          const Request& request, absl::Duration timeout) {
   for (int attempt = 0;; ++attempt) {
     grpc::ClientContext context;
     Authorise(context);
@@ -114,7 +118,7 @@ absl::StatusOr<Response> Connection::Call(Stub& stub,
     if (status.ok()) {
       return response;
     }
-    if (repeat == Repeat::kNever || !absl::IsUnavailable(status) || attempt + 1 >= kAttempts) {
+    if (!absl::IsUnavailable(status) || attempt + 1 >= kAttempts) {
       return status;
     }
     Cancellation never;
@@ -123,33 +127,32 @@ absl::StatusOr<Response> Connection::Call(Stub& stub,
 }
 
 absl::StatusOr<v1::ServerInfo> Connection::GetServerInfo() {
-  return Call(*server_, &v1::ServerService::Stub::GetServerInfo, v1::GetServerInfoRequest(), Repeat::kOnUnavailable,
-              kCallTimeout);
+  return Call(*server_, &v1::ServerService::Stub::GetServerInfo, v1::GetServerInfoRequest(), kCallTimeout);
 }
 
 absl::StatusOr<v1::Identity> Connection::WhoAmI() {
-  return Call(*server_, &v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest(), Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*server_, &v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest(), kCallTimeout);
 }
 
 absl::StatusOr<std::vector<v1::SigningKey>> Connection::ListSigningKeys() {
-  DPAR_ASSIGN_OR_RETURN(const v1::ListSigningKeysResponse response,
-                        Call(*server_, &v1::ServerService::Stub::ListSigningKeys, v1::ListSigningKeysRequest(),
-                             Repeat::kOnUnavailable, kCallTimeout));
+  DPAR_ASSIGN_OR_RETURN(
+      const v1::ListSigningKeysResponse response,
+      Call(*server_, &v1::ServerService::Stub::ListSigningKeys, v1::ListSigningKeysRequest(), kCallTimeout));
   return std::vector<v1::SigningKey>(response.keys().begin(), response.keys().end());
 }
 
 absl::StatusOr<v1::Upload> Connection::OpenUpload(const v1::OpenUploadRequest& request) {
-  return Call(*datasets_, &v1::DatasetService::Stub::OpenUpload, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*datasets_, &v1::DatasetService::Stub::OpenUpload, request, kCallTimeout);
 }
 
 absl::StatusOr<v1::Upload> Connection::GetUpload(const std::string& name) {
   v1::GetUploadRequest request;
   request.set_name(name);
-  return Call(*datasets_, &v1::DatasetService::Stub::GetUpload, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*datasets_, &v1::DatasetService::Stub::GetUpload, request, kCallTimeout);
 }
 
 absl::StatusOr<v1::FinishUploadResponse> Connection::FinishUpload(const v1::FinishUploadRequest& request) {
-  return Call(*datasets_, &v1::DatasetService::Stub::FinishUpload, request, Repeat::kOnUnavailable, kFinishTimeout);
+  return Call(*datasets_, &v1::DatasetService::Stub::FinishUpload, request, kFinishTimeout);
 }
 
 absl::StatusOr<std::vector<v1::Dataset>> Connection::ListDatasets(const std::string& tenant) {
@@ -159,19 +162,19 @@ absl::StatusOr<std::vector<v1::Dataset>> Connection::ListDatasets(const std::str
   return AllPages<v1::Dataset>(
       [&](const std::string& page_token) {
         request.set_page_token(page_token);
-        return Call(*datasets_, &v1::DatasetService::Stub::ListDatasets, request, Repeat::kOnUnavailable, kCallTimeout);
+        return Call(*datasets_, &v1::DatasetService::Stub::ListDatasets, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.datasets(); });
 }
 
 absl::StatusOr<v1::Job> Connection::CreateJob(const v1::CreateJobRequest& request) {
-  return Call(*training_, &v1::TrainingService::Stub::CreateJob, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*training_, &v1::TrainingService::Stub::CreateJob, request, kCallTimeout);
 }
 
 absl::StatusOr<v1::Job> Connection::GetJob(const std::string& name) {
   v1::GetJobRequest request;
   request.set_name(name);
-  return Call(*training_, &v1::TrainingService::Stub::GetJob, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*training_, &v1::TrainingService::Stub::GetJob, request, kCallTimeout);
 }
 
 absl::StatusOr<std::vector<v1::Job>> Connection::ListJobs(const std::string& tenant) {
@@ -181,36 +184,36 @@ absl::StatusOr<std::vector<v1::Job>> Connection::ListJobs(const std::string& ten
   return AllPages<v1::Job>(
       [&](const std::string& page_token) {
         request.set_page_token(page_token);
-        return Call(*training_, &v1::TrainingService::Stub::ListJobs, request, Repeat::kOnUnavailable, kCallTimeout);
+        return Call(*training_, &v1::TrainingService::Stub::ListJobs, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.jobs(); });
 }
 
 absl::StatusOr<v1::Job> Connection::CancelJob(const v1::CancelJobRequest& request) {
-  return Call(*training_, &v1::TrainingService::Stub::CancelJob, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*training_, &v1::TrainingService::Stub::CancelJob, request, kCallTimeout);
 }
 
 absl::StatusOr<v1::Certificate> Connection::GetCertificate(const std::string& job) {
   v1::GetCertificateRequest request;
   request.set_name(job);
-  return Call(*training_, &v1::TrainingService::Stub::GetCertificate, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*training_, &v1::TrainingService::Stub::GetCertificate, request, kCallTimeout);
 }
 
 absl::StatusOr<v1::Budget> Connection::GetBudget(const std::string& name) {
   v1::GetBudgetRequest request;
   request.set_name(name);
-  return Call(*budgets_, &v1::BudgetService::Stub::GetBudget, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*budgets_, &v1::BudgetService::Stub::GetBudget, request, kCallTimeout);
 }
 
 absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& tenant) {
   return AllBudgets<v1::ListBudgetsRequest>(tenant, [this](const v1::ListBudgetsRequest& request) {
-    return Call(*budgets_, &v1::BudgetService::Stub::ListBudgets, request, Repeat::kOnUnavailable, kCallTimeout);
+    return Call(*budgets_, &v1::BudgetService::Stub::ListBudgets, request, kCallTimeout);
   });
 }
 
 absl::StatusOr<Connection::Budgets> Connection::ListSpend(const std::string& tenant) {
   return AllBudgets<v1::ListSpendRequest>(tenant, [this](const v1::ListSpendRequest& request) {
-    return Call(*operators_, &v1::OperatorService::Stub::ListSpend, request, Repeat::kOnUnavailable, kCallTimeout);
+    return Call(*operators_, &v1::OperatorService::Stub::ListSpend, request, kCallTimeout);
   });
 }
 
@@ -221,8 +224,7 @@ absl::StatusOr<std::vector<v1::LedgerEntry>> Connection::ListLedgerEntries(const
   return AllPages<v1::LedgerEntry>(
       [&](const std::string& page_token) {
         request.set_page_token(page_token);
-        return Call(*budgets_, &v1::BudgetService::Stub::ListLedgerEntries, request, Repeat::kOnUnavailable,
-                    kCallTimeout);
+        return Call(*budgets_, &v1::BudgetService::Stub::ListLedgerEntries, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.entries(); });
 }
@@ -230,11 +232,11 @@ absl::StatusOr<std::vector<v1::LedgerEntry>> Connection::ListLedgerEntries(const
 absl::StatusOr<v1::VerifyChainResponse> Connection::VerifyChain(const std::string& budget) {
   v1::VerifyChainRequest request;
   request.set_name(budget);
-  return Call(*budgets_, &v1::BudgetService::Stub::VerifyChain, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*budgets_, &v1::BudgetService::Stub::VerifyChain, request, kCallTimeout);
 }
 
 absl::StatusOr<v1::Tenant> Connection::CreateTenant(const v1::CreateTenantRequest& request) {
-  return Call(*operators_, &v1::OperatorService::Stub::CreateTenant, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*operators_, &v1::OperatorService::Stub::CreateTenant, request, kCallTimeout);
 }
 
 absl::StatusOr<std::vector<v1::Tenant>> Connection::ListTenants() {
@@ -243,15 +245,17 @@ absl::StatusOr<std::vector<v1::Tenant>> Connection::ListTenants() {
   return AllPages<v1::Tenant>(
       [&](const std::string& page_token) {
         request.set_page_token(page_token);
-        return Call(*operators_, &v1::OperatorService::Stub::ListTenants, request, Repeat::kOnUnavailable,
-                    kCallTimeout);
+        return Call(*operators_, &v1::OperatorService::Stub::ListTenants, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.tenants(); });
 }
 
 absl::StatusOr<v1::CreateTokenResponse> Connection::CreateToken(const v1::CreateTokenRequest& request) {
-  // It has no request id: sent twice, it would make two tokens.
-  return Call(*operators_, &v1::OperatorService::Stub::CreateToken, request, Repeat::kNever, kCallTimeout);
+  return Call(*operators_, &v1::OperatorService::Stub::CreateToken, request, kCallTimeout);
+}
+
+absl::StatusOr<v1::CreateTokenResponse> Connection::RotateToken(const v1::RotateTokenRequest& request) {
+  return Call(*operators_, &v1::OperatorService::Stub::RotateToken, request, kCallTimeout);
 }
 
 absl::StatusOr<std::vector<v1::Token>> Connection::ListTokens(const std::string& parent) {
@@ -261,7 +265,7 @@ absl::StatusOr<std::vector<v1::Token>> Connection::ListTokens(const std::string&
   return AllPages<v1::Token>(
       [&](const std::string& page_token) {
         request.set_page_token(page_token);
-        return Call(*operators_, &v1::OperatorService::Stub::ListTokens, request, Repeat::kOnUnavailable, kCallTimeout);
+        return Call(*operators_, &v1::OperatorService::Stub::ListTokens, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.tokens(); });
 }
@@ -269,15 +273,15 @@ absl::StatusOr<std::vector<v1::Token>> Connection::ListTokens(const std::string&
 absl::StatusOr<v1::Token> Connection::RevokeToken(const std::string& name) {
   v1::RevokeTokenRequest request;
   request.set_name(name);
-  return Call(*operators_, &v1::OperatorService::Stub::RevokeToken, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*operators_, &v1::OperatorService::Stub::RevokeToken, request, kCallTimeout);
 }
 
 absl::StatusOr<v1::Budget> Connection::SetBudgetCap(const v1::SetBudgetCapRequest& request) {
-  return Call(*operators_, &v1::OperatorService::Stub::SetBudgetCap, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*operators_, &v1::OperatorService::Stub::SetBudgetCap, request, kCallTimeout);
 }
 
 absl::StatusOr<v1::LedgerEntry> Connection::AdjustLedger(const v1::AdjustLedgerRequest& request) {
-  return Call(*operators_, &v1::OperatorService::Stub::AdjustLedger, request, Repeat::kOnUnavailable, kCallTimeout);
+  return Call(*operators_, &v1::OperatorService::Stub::AdjustLedger, request, kCallTimeout);
 }
 
 }  // namespace dpar

@@ -24,11 +24,14 @@ namespace dpar {
 struct ConnectOptions {
   std::string server;  // host:port
   std::string ca_pem;  // the certificate authority that signed the server's certificate
-  std::string token;   // sent as a bearer token with every call
+  std::string token;   // sent as a bearer token with every call, unless it is empty
+  // Shown to the server when it asks for one; both or neither. A token comes before it.
+  std::string client_certificate_pem;
+  std::string client_key_pem;
 };
 
-// Thread-safe. Calls that the server answers once however often they are sent (reads, and those with a request id) are
-// sent again after UNAVAILABLE, up to three times.
+// Thread-safe. The server answers every call once however often it is sent (reads, and those with a request id), so all
+// are sent again after UNAVAILABLE, up to three times.
 class Connection {
  public:
   // Opens a TLS channel. No call is made, so a server that is down shows with the first call.
@@ -65,6 +68,7 @@ class Connection {
   absl::StatusOr<v1::Tenant> CreateTenant(const v1::CreateTenantRequest& request);
   absl::StatusOr<std::vector<v1::Tenant>> ListTenants();
   absl::StatusOr<v1::CreateTokenResponse> CreateToken(const v1::CreateTokenRequest& request);
+  absl::StatusOr<v1::CreateTokenResponse> RotateToken(const v1::RotateTokenRequest& request);
   absl::StatusOr<std::vector<v1::Token>> ListTokens(const std::string& parent);
   absl::StatusOr<v1::Token> RevokeToken(const std::string& name);
   absl::StatusOr<v1::Budget> SetBudgetCap(const v1::SetBudgetCapRequest& request);
@@ -79,11 +83,10 @@ class Connection {
   void Pause(absl::Duration duration, Cancellation& cancellation);
 
  private:
-  enum class Repeat { kNever, kOnUnavailable };
   template <typename Stub, typename Request, typename Response>
   absl::StatusOr<Response> Call(Stub& stub,
                                 grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-                                const Request& request, Repeat repeat, absl::Duration timeout);
+                                const Request& request, absl::Duration timeout);
 
   std::shared_ptr<grpc::Channel> channel_;
   std::string token_;

@@ -1,11 +1,12 @@
 #include "server/auth/authenticator.h"
 
-#include <string>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/string_view.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "grpc/grpc_security_constants.h"
 #include "server/store/read_from.h"
 
 namespace dpar {
@@ -13,10 +14,13 @@ namespace {
 
 constexpr char kHeader[] = "authorization";
 constexpr absl::string_view kScheme = "Bearer ";
+// A certificate with more URIs than this is nobody's: each is looked up.
+constexpr size_t kMaxCertificateUris = 8;
 
 absl::Status TokenMissing() {
   return MakeError(absl::StatusCode::kUnauthenticated, v1::TOKEN_MISSING,
-                   "the call carries no bearer token; send one as metadata 'authorization: Bearer <token>'");
+                   "the call carries no bearer token, nor a client certificate with a URI; send a token as metadata "
+                   "'authorization: Bearer <token>'");
 }
 
 absl::Status TokenInvalid() {
@@ -24,43 +28,114 @@ absl::Status TokenInvalid() {
                    "the token is not valid: it is not known, has expired or was revoked. Ask an operator for another");
 }
 
-// Stands in for a token that is not there. No SHA-256 is that short, so no secret matches.
+// Stands in for a token that has no secret or is not there. No SHA-256 in hex is that, so no secret matches.
 StoredToken NoToken() {
   StoredToken none;
   none.salt = std::string(32, '0');
-  none.hash = "";
+  none.hash = std::string(64, '-');
   return none;
 }
 
 }  // namespace
 
-absl::StatusOr<StoredToken> Authenticator::Find(const std::string& id) const {
-  const absl::StatusOr<StoredToken> stored =
-      ReadFrom(database_, [&](Transaction& transaction) { return GetToken(transaction, id); });
-  return absl::IsNotFound(stored.status()) ? NoToken() : stored;
+Call DescribeCall(const grpc::ServerContextBase& context, absl::string_view method) {
+  Call call{method, context.client_metadata(), PeerAddress(context.peer())};
+  // Only URIs are under this name. The peer's identity, which is at hand too, mixes them with DNS names, in which an
+  // authority that checks those might let a URI pass.
+  for (const grpc::string_ref& uri : context.auth_context()->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
+    call.certificate_uris.emplace_back(uri.data(), uri.size());
+  }
+  call.may_wait = dynamic_cast<const grpc::CallbackServerContext*>(&context) == nullptr;
+  return call;
 }
 
-absl::StatusOr<Identity> Authenticator::Authenticate(const CallMetadata& metadata, absl::Time now) const {
-  const auto [first, last] = metadata.equal_range(kHeader);
-  if (first == last) {
-    return TokenMissing();
+absl::StatusOr<Identity> Authenticator::Authenticate(const Call& call, absl::Time now) const {
+  const Method* const method = FindMethod(call.method);
+  if (method == nullptr) {
+    return absl::InternalError("a method without a row in the table of methods was called");
   }
-  if (std::next(first) != last) {
-    return TokenInvalid();
+  const absl::StatusOr<StoredToken> stored = TokenOf(call, now);
+  if (absl::IsUnauthenticated(stored.status())) {
+    return brake_.Slow(call.address, stored.status(), now, call.may_wait);
   }
-  const absl::string_view header(first->second.data(), first->second.size());
+  DPAR_RETURN_IF_ERROR(stored.status());
+  const v1::Token& token = stored->token;
+  last_uses_.Note(TokenId(token.name()), now);
+  Identity identity{stored->tenant, token.role(), token.name()};
+  for (const int scope : token.scopes()) {
+    identity.scopes.push_back(static_cast<v1::Scope>(scope));
+  }
+  if (token.has_expire_time()) {
+    identity.expire_time = token.expire_time();
+  }
+  identity.method = *method;
+  return identity;
+}
+
+absl::StatusOr<StoredToken> Authenticator::TokenOf(const Call& call, absl::Time now) const {
+  const auto [first, last] = call.metadata.equal_range(kHeader);
+  if (first != last) {
+    return std::next(first) == last ? BearerTokenOf(absl::string_view(first->second.data(), first->second.size()), now)
+                                    : TokenInvalid();
+  }
+  if (!call.certificate_uris.empty()) {
+    return CertificateTokenOf(call.certificate_uris, now);
+  }
+  return TokenMissing();
+}
+
+absl::StatusOr<StoredToken> Authenticator::BearerTokenOf(absl::string_view header, absl::Time now) const {
   if (!absl::StartsWithIgnoreCase(header, kScheme)) {
     return TokenMissing();
   }
   // A malformed token takes the same way as an unknown one: the id "-" is not valid, so nothing is stored under it.
   const BearerToken bearer =
       ParseBearerToken(header.substr(kScheme.size())).value_or(BearerToken{"-", std::string(64, '0')});
-  DPAR_ASSIGN_OR_RETURN(const StoredToken stored, Find(bearer.id));
+  DPAR_ASSIGN_OR_RETURN(StoredToken stored, Find(bearer.id));
   const bool matches = SecretMatches(stored, bearer.secret);
-  if (!matches || !IsLive(stored.token, now)) {
+  const bool live = IsLive(stored.token, now);
+  if (!matches || !live) {
     return TokenInvalid();
   }
-  return Identity{stored.tenant, stored.token.role(), stored.token.name()};
+  return stored;
+}
+
+absl::StatusOr<StoredToken> Authenticator::CertificateTokenOf(const std::vector<std::string>& uris,
+                                                              absl::Time now) const {
+  if (uris.size() > kMaxCertificateUris) {
+    return TokenInvalid();
+  }
+  std::optional<StoredToken> found;
+  for (const std::string& uri : uris) {
+    if (!ValidateCertificateUri("uri", uri).ok()) {
+      continue;
+    }
+    absl::StatusOr<StoredToken> stored =
+        ReadFrom(database_, [&](Transaction& transaction) { return GetCertificateToken(transaction, uri); });
+    if (absl::IsNotFound(stored.status())) {
+      continue;
+    }
+    DPAR_RETURN_IF_ERROR(stored.status());
+    if (!IsLive(stored->token, now)) {
+      continue;
+    }
+    // Which of two the caller means, nobody can say.
+    if (found.has_value() && found->token.name() != stored->token.name()) {
+      return TokenInvalid();
+    }
+    found = *std::move(stored);
+  }
+  if (!found.has_value()) {
+    return TokenInvalid();
+  }
+  return *std::move(found);
+}
+
+absl::StatusOr<StoredToken> Authenticator::Find(const std::string& id) const {
+  const absl::StatusOr<StoredToken> stored =
+      ReadFrom(database_, [&](Transaction& transaction) { return GetToken(transaction, id); });
+  const bool has_no_secret = stored.ok() && !stored->token.certificate_uri().empty();
+  return absl::IsNotFound(stored.status()) || has_no_secret ? NoToken() : stored;
 }
 
 }  // namespace dpar

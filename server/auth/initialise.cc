@@ -171,9 +171,12 @@ absl::Status InitialiseOperator(const DataDirectory& directory, Database& databa
 }  // namespace
 
 absl::StatusOr<MadeFiles> Initialise(const DataDirectory& directory, Database& database,
-                                     const std::vector<std::string>& tls_names, absl::Time now, RandomSource& random) {
+                                     const std::optional<std::vector<std::string>>& tls_names, absl::Time now,
+                                     RandomSource& random) {
   MadeFiles made;
-  DPAR_RETURN_IF_ERROR(InitialiseTls(directory, tls_names, now, made));
+  if (tls_names.has_value()) {
+    DPAR_RETURN_IF_ERROR(InitialiseTls(directory, *tls_names, now, made));
+  }
   DPAR_RETURN_IF_ERROR(InitialiseSigningKey(directory, made));
   DPAR_RETURN_IF_ERROR(InitialiseOperator(directory, database, now, random, made));
   return made;

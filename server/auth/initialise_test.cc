@@ -42,7 +42,7 @@ class InitialiseTest : public ::testing::Test {
   }
 
   absl::StatusOr<MadeFiles> Run(absl::Time now = kNow) {
-    return Initialise(*directory_, *database_, {"dpar.example"}, now, random_);
+    return Initialise(*directory_, *database_, std::vector<std::string>{"dpar.example"}, now, random_);
   }
   std::map<std::string, std::string> Contents() const {
     std::map<std::string, std::string> contents;
@@ -61,7 +61,7 @@ class InitialiseTest : public ::testing::Test {
         "Bearer " + std::string(absl::StripAsciiWhitespace(ReadWholeFile(directory_->OperatorToken()).value()));
     CallMetadata metadata;
     metadata.emplace("authorization", header);
-    return Authenticator(*database_).Authenticate(metadata, kNow);
+    return Authenticator(*database_).Authenticate({"ServerService/WhoAmI", metadata, "local:"}, kNow);
   }
   void RevokeAll() {
     ASSERT_TRUE(database_
@@ -81,6 +81,14 @@ class InitialiseTest : public ::testing::Test {
   std::unique_ptr<DataDirectory> directory_;
   std::unique_ptr<Database> database_;
 };
+
+TEST_F(InitialiseTest, AServerWithACertificateFromElsewhereGetsNoneMade) {
+  ASSERT_THAT(
+      Initialise(*directory_, *database_, std::nullopt, kNow, random_).value(),
+      UnorderedElementsAre(directory_->SigningKey(), directory_->SigningPublicKey(), directory_->OperatorToken()));
+  EXPECT_FALSE(fs::exists(directory_->CaCertificate()));
+  EXPECT_FALSE(fs::exists(directory_->ServerCertificate()));
+}
 
 unsigned Mode(const std::string& path) {
   struct stat file = {};

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <openssl/bio.h>
 #include <openssl/ec.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
@@ -17,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/store/data_directory.h"
 
 namespace dpar {
 namespace {
@@ -53,8 +55,11 @@ CertificatePtr ReadCertificate(absl::string_view pem) {
   return CertificatePtr(PEM_read_bio_X509(Reading(pem).get(), nullptr, nullptr, nullptr));
 }
 
+// Without it, OpenSSL would ask the terminal for the passphrase of an encrypted key.
+int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) { return -1; }
+
 KeyPtr ReadKey(absl::string_view pem) {
-  return KeyPtr(PEM_read_bio_PrivateKey(Reading(pem).get(), nullptr, nullptr, nullptr));
+  return KeyPtr(PEM_read_bio_PrivateKey(Reading(pem).get(), nullptr, NoPassphrase, nullptr));
 }
 
 absl::StatusOr<CertifiedKey> ToPem(X509* certificate, EVP_PKEY* key) {
@@ -124,6 +129,36 @@ bool IsDnsName(absl::string_view name) {
   return std::all_of(labels.begin(), labels.end(), IsDnsLabel);
 }
 
+absl::Status BadFile(const std::string& path, absl::string_view what) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD, absl::StrCat(path, " ", what),
+                   {{"field", path}});
+}
+
+absl::StatusOr<std::string> ReadPemFile(const std::string& path) {
+  absl::StatusOr<std::string> pem = ReadWholeFile(path);
+  return pem.ok() ? pem : BadFile(path, absl::StrCat("cannot be used: ", pem.status().message()));
+}
+
+// Every certificate of a file: at least one, all readable, each valid now.
+absl::Status CheckCertificates(const std::string& path, const std::string& pem, absl::Time now) {
+  const BioPtr reading = Reading(pem);
+  time_t time = absl::ToTimeT(now);
+  int read = 0;
+  while (const CertificatePtr certificate{PEM_read_bio_X509(reading.get(), nullptr, nullptr, nullptr)}) {
+    ++read;
+    if (X509_cmp_time(X509_get0_notAfter(certificate.get()), &time) <= 0) {
+      return BadFile(path, absl::StrCat("holds a certificate that has expired (number ", read, "); renew it"));
+    }
+    if (X509_cmp_time(X509_get0_notBefore(certificate.get()), &time) > 0) {
+      return BadFile(path, absl::StrCat("holds a certificate that is not valid yet (number ", read, ")"));
+    }
+  }
+  // At the end of the file there is nothing more to begin; anything else began and could not be read.
+  const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
+  ERR_clear_error();
+  return read > 0 && at_end ? absl::OkStatus() : BadFile(path, "is not a file of certificates in PEM");
+}
+
 }  // namespace
 
 absl::Status ValidateTlsName(absl::string_view field, absl::string_view name) {
@@ -187,8 +222,33 @@ bool KeyMatches(const CertifiedKey& pair) {
   return certificate != nullptr && key != nullptr && X509_check_private_key(certificate.get(), key.get()) == 1;
 }
 
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const CertifiedKey& server) {
-  grpc::SslServerCredentialsOptions options(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
+absl::StatusOr<CertifiedKey> ReadServerCertificate(const std::string& certificate_path, const std::string& key_path,
+                                                   absl::Time now) {
+  CertifiedKey pair;
+  DPAR_ASSIGN_OR_RETURN(pair.certificate, ReadPemFile(certificate_path));
+  DPAR_ASSIGN_OR_RETURN(pair.key, ReadPemFile(key_path));
+  DPAR_RETURN_IF_ERROR(CheckCertificates(certificate_path, pair.certificate, now));
+  if (ReadKey(pair.key) == nullptr) {
+    return BadFile(key_path, "holds no private key in PEM without a passphrase");
+  }
+  if (!KeyMatches(pair)) {
+    return BadFile(key_path, absl::StrCat("is not the key of the first certificate in ", certificate_path));
+  }
+  return pair;
+}
+
+absl::StatusOr<std::string> ReadClientAuthorities(const std::string& path, absl::Time now) {
+  DPAR_ASSIGN_OR_RETURN(std::string pem, ReadPemFile(path));
+  DPAR_RETURN_IF_ERROR(CheckCertificates(path, pem, now));
+  return pem;
+}
+
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const CertifiedKey& server,
+                                                               const std::string& client_authorities) {
+  grpc::SslServerCredentialsOptions options(client_authorities.empty()
+                                                ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                                                : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  options.pem_root_certs = client_authorities;
   options.pem_key_cert_pairs.push_back({server.key, server.certificate});
   return grpc::SslServerCredentials(options);
 }

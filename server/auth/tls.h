@@ -34,8 +34,19 @@ bool KeyMatches(const CertifiedKey& pair);
 // Whether `name` can stand in a server certificate: an IP address, or a DNS name.
 absl::Status ValidateTlsName(absl::string_view field, absl::string_view name);
 
-// TLS 1.2 and 1.3 (gRPC's own lower bound), without client certificates: callers show tokens.
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const CertifiedKey& server);
+// A server certificate, with what leads from it to its authority after it where there is more, and its key, from files
+// in PEM. FAILED_PRECONDITION / INVALID_FIELD, with the file and the reason, when one cannot be read, is not what it
+// should be, does not belong to the other, or is not valid at the time.
+absl::StatusOr<CertifiedKey> ReadServerCertificate(const std::string& certificate_path, const std::string& key_path,
+                                                   absl::Time now);
+
+// Authorities for client certificates, from a file in PEM. The same errors.
+absl::StatusOr<std::string> ReadClientAuthorities(const std::string& path, absl::Time now);
+
+// TLS 1.2 and 1.3 (gRPC's own lower bound). With `client_authorities`, callers may show a certificate that one of them
+// signed, and a connection with any other is refused; none need to.
+std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const CertifiedKey& server,
+                                                               const std::string& client_authorities = "");
 
 }  // namespace dpar
 

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
+#include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include "absl/time/clock.h"
@@ -107,6 +110,89 @@ TEST_F(TlsTest, AKeyMatchesItsOwnCertificateOnly) {
 }
 
 TEST_F(TlsTest, GrpcTakesThePair) { EXPECT_NE(MakeServerCredentials(server_), nullptr); }
+
+class TlsFilesTest : public TlsTest {
+ protected:
+  void SetUp() override {
+    TlsTest::SetUp();
+    std::string pattern = ::testing::TempDir() + "/tls_XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    directory_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string Write(const std::string& name, const std::string& text) {
+    std::ofstream(directory_ + "/" + name) << text;
+    return directory_ + "/" + name;
+  }
+  static void ExpectRefused(const absl::Status& status, const std::string& file, const std::string& words) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr(file + " " + words));
+  }
+
+  std::string directory_;
+};
+
+TEST_F(TlsFilesTest, ACertificateItsChainAndItsKeyAreRead) {
+  const std::string chain = server_.certificate + authority_.certificate;
+  const CertifiedKey read = ReadServerCertificate(Write("chain", chain), Write("key", server_.key), now_).value();
+  EXPECT_EQ(read.certificate, chain);
+  EXPECT_EQ(read.key, server_.key);
+  EXPECT_EQ(ReadClientAuthorities(Write("ca", authority_.certificate), now_).value(), authority_.certificate);
+}
+
+TEST_F(TlsFilesTest, WhatIsNotValidNowIsRefused) {
+  const std::string certificate = Write("certificate", server_.certificate);
+  const std::string key = Write("key", server_.key);
+  ExpectRefused(ReadServerCertificate(certificate, key, now_ + absl::Hours(24 * 1827)).status(), certificate,
+                "holds a certificate that has expired (number 1)");
+  EXPECT_TRUE(ReadServerCertificate(certificate, key, now_ + absl::Hours(24 * 1825)).ok());
+  ExpectRefused(ReadServerCertificate(certificate, key, now_ - absl::Hours(25)).status(), certificate,
+                "holds a certificate that is not valid yet (number 1)");
+  ExpectRefused(ReadClientAuthorities(Write("ca", authority_.certificate), now_ + absl::Hours(24 * 3653)).status(),
+                directory_ + "/ca", "holds a certificate that has expired");
+  const std::string both = Write("both", authority_.certificate + server_.certificate);
+  ExpectRefused(ReadClientAuthorities(both, now_ + absl::Hours(24 * 1827)).status(), both,
+                "holds a certificate that has expired (number 2)");
+}
+
+TEST_F(TlsFilesTest, WhatIsNotACertificateOrItsKeyIsRefused) {
+  const std::string certificate = Write("certificate", server_.certificate);
+  const std::string key = Write("key", server_.key);
+  const std::string other = Write("other", authority_.key);
+  ExpectRefused(ReadServerCertificate(certificate, other, now_).status(), other, "is not the key of");
+  ExpectRefused(ReadServerCertificate(certificate, certificate, now_).status(), certificate, "holds no private key");
+  ExpectRefused(ReadServerCertificate(key, key, now_).status(), key, "is not a file of certificates");
+  const std::string missing = directory_ + "/missing";
+  ExpectRefused(ReadServerCertificate(missing, key, now_).status(), missing, "cannot be used");
+  ExpectRefused(ReadServerCertificate(certificate, missing, now_).status(), missing, "cannot be used");
+  for (const std::string& text :
+       {std::string(), std::string("nonsense"), server_.certificate.substr(0, 200),
+        server_.certificate + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}) {
+    const std::string bad = Write("bad", text);
+    ExpectRefused(ReadClientAuthorities(bad, now_).status(), bad, "is not a file of certificates");
+  }
+}
+
+TEST_F(TlsFilesTest, AKeyWithAPassphraseIsRefusedAndNobodyIsAskedForIt) {
+  BIO* reading = BIO_new_mem_buf(server_.key.data(), static_cast<int>(server_.key.size()));
+  EVP_PKEY* key = PEM_read_bio_PrivateKey(reading, nullptr, nullptr, nullptr);
+  BIO* writing = BIO_new(BIO_s_mem());
+  char passphrase[] = "secret";
+  ASSERT_EQ(PEM_write_bio_PKCS8PrivateKey(writing, key, EVP_aes_256_cbc(), passphrase, 6, nullptr, nullptr), 1);
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(writing, &data);
+  const std::string file = Write("encrypted", std::string(data, static_cast<size_t>(size)));
+  BIO_free(reading);
+  BIO_free(writing);
+  EVP_PKEY_free(key);
+  ExpectRefused(ReadServerCertificate(Write("certificate", server_.certificate), file, now_).status(), file,
+                "holds no private key in PEM without a passphrase");
+}
+
+TEST_F(TlsTest, GrpcTakesAuthoritiesForClients) {
+  EXPECT_NE(MakeServerCredentials(server_, authority_.certificate), nullptr);
+}
 
 TEST_F(TlsTest, ANameThatIsNoneIsRefusedAndCannotInjectAnotherEntry) {
   for (const std::string name :

@@ -35,7 +35,7 @@ grpc::Status BudgetServiceImpl::GetBudget(grpc::ServerContext* context, const v1
                                           v1::Budget* response) {
   return rooms_.gate.Admit(*context, "BudgetService/GetBudget", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request->name()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     DPAR_ASSIGN_OR_RETURN(*response,
                           ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::Budget> {
                             DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
@@ -50,7 +50,7 @@ grpc::Status BudgetServiceImpl::ListBudgets(grpc::ServerContext* context, const 
                                             v1::ListBudgetsResponse* response) {
   return rooms_.gate.Admit(*context, "BudgetService/ListBudgets", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, parent.name, parent.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
     DPAR_ASSIGN_OR_RETURN(BudgetPage page,
                           ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<BudgetPage> {
@@ -72,7 +72,7 @@ grpc::Status BudgetServiceImpl::ListLedgerEntries(grpc::ServerContext* context,
 absl::Status BudgetServiceImpl::ListEntriesOf(const Identity& caller, const v1::ListLedgerEntriesRequest& request,
                                               v1::ListLedgerEntriesResponse& response) {
   DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("parent", request.parent()));
-  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));
   DPAR_ASSIGN_OR_RETURN(const int64_t after, ParseSequenceToken(request.page_token()));
   using Entries = std::vector<v1::LedgerEntry>;
@@ -93,7 +93,7 @@ grpc::Status BudgetServiceImpl::VerifyChain(grpc::ServerContext* context, const 
                                             v1::VerifyChainResponse* response) {
   return rooms_.gate.Admit(*context, "BudgetService/VerifyChain", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request->name()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     std::vector<EntryPosition> known;
     if (request->known_sequence() != 0 || !request->known_hash().empty()) {
       DPAR_RETURN_IF_ERROR(

@@ -45,7 +45,7 @@ grpc::Status DatasetServiceImpl::OpenUpload(grpc::ServerContext* context, const 
   const Gate::SubjectOf about = About(*request, *response);
   return rooms_.gate.Admit(*context, "DatasetService/OpenUpload", about, [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, parent.name, parent.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     SecureRandom random;
     DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Open(*request, absl::Now(), random));
     return absl::OkStatus();
@@ -73,7 +73,7 @@ absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerCon
   }
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", message.name()));
   upload = name.name;
-  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<UploadWriter> writer,
                         rooms_.uploads.StartWriting(name.name, message.offset()));
   const absl::Status status = AppendAll(*writer, message, reader, *idle);
@@ -88,7 +88,7 @@ grpc::Status DatasetServiceImpl::GetUpload(grpc::ServerContext* context, const v
                                            v1::Upload* response) {
   return rooms_.gate.Admit(*context, "DatasetService/GetUpload", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Get(name.name));
     return absl::OkStatus();
   });
@@ -99,7 +99,7 @@ grpc::Status DatasetServiceImpl::FinishUpload(grpc::ServerContext* context, cons
   const Gate::SubjectOf about = About(*request, *response);
   return rooms_.gate.Admit(*context, "DatasetService/FinishUpload", about, [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     SecureRandom random;
     const auto wanted = [&] { return !context->IsCancelled() && !rooms_.stopping.load(); };
     absl::StatusOr<v1::FinishUploadResponse> answer =
@@ -117,7 +117,7 @@ grpc::Status DatasetServiceImpl::GetDataset(grpc::ServerContext* context, const 
                                             v1::Dataset* response) {
   return rooms_.gate.Admit(*context, "DatasetService/GetDataset", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseDatasetName("name", request->name()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     DPAR_ASSIGN_OR_RETURN(StoredDataset stored, ReadFrom(rooms_.database, [&](Transaction& transaction) {
                             return dpar::GetDataset(transaction, name.name);
                           }));
@@ -130,7 +130,7 @@ grpc::Status DatasetServiceImpl::ListDatasets(grpc::ServerContext* context, cons
                                               v1::ListDatasetsResponse* response) {
   return rooms_.gate.Admit(*context, "DatasetService/ListDatasets", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, parent.name, parent.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
     DPAR_ASSIGN_OR_RETURN(DatasetPage page,
                           ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<DatasetPage> {
@@ -152,7 +152,7 @@ grpc::Status DatasetServiceImpl::DeleteDataset(grpc::ServerContext* context, con
 absl::Status DatasetServiceImpl::Delete(const Identity& caller, const v1::DeleteDatasetRequest& request,
                                         v1::DeleteDatasetResponse& response) {
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseDatasetName("name", request.name()));
-  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kAdminister, name.tenant, name.name));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(name.tenant, "DeleteDataset", request.request_id(), request);

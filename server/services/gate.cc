@@ -89,7 +89,7 @@ CallScope::CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::s
       peer_(context.peer()),
       request_id_(
           SentRequestId(context.client_metadata()).value_or(absl::StrCat(gate.id_prefix_, "-", ++gate.ids_made_))),
-      caller_(gate.authenticator_.Authenticate(context.client_metadata(), start_)) {
+      caller_(gate.authenticator_.Authenticate(DescribeCall(context, method), start_)) {
   context.AddInitialMetadata(kRequestIdKey, request_id_);
 }
 

@@ -51,7 +51,8 @@ class Gate {
 
   explicit Gate(const Authenticator& authenticator, CallObservers observers = {});
 
-  // Runs `handler` for the caller behind `context`. `method` is "Service/Method", a constant.
+  // Runs `handler` for the caller behind `context`. `method` is "Service/Method", a constant: what it asks of its
+  // caller is in a table under that name, and the log has it.
   grpc::Status Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler) const;
   // The same for a method that is audited, and what the audit log says that it was about.
   grpc::Status Admit(grpc::ServerContextBase& context, absl::string_view method, const SubjectOf& subject,

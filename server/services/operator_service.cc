@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -30,6 +31,8 @@ namespace {
 constexpr size_t kContentKeyBytes = 32;
 constexpr size_t kMaxPurpose = 200;
 constexpr size_t kMaxReason = 500;
+constexpr absl::Duration kMaxOverlap = absl::Hours(30 * 24);
+constexpr int64_t kMaxNanos = 999'999'999;
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;  // the end of the year 9999
 
 // Text that people wrote and that lists and logs show: no control characters.
@@ -55,8 +58,80 @@ absl::Status ValidateWantedToken(const TenantName& parent, const v1::Token& toke
   if (token.has_expire_time()) {
     DPAR_RETURN_IF_ERROR(ValidateRange("token.expire_time", token.expire_time().seconds(), absl::ToUnixSeconds(now) + 1,
                                        kMaxTimestampSeconds));
+    DPAR_RETURN_IF_ERROR(
+        ValidateRange("token.expire_time", int64_t{token.expire_time().nanos()}, int64_t{0}, kMaxNanos));
+  }
+  for (const int scope : token.scopes()) {
+    if (!v1::Scope_IsValid(scope) || scope == v1::SCOPE_UNSPECIFIED) {
+      return InvalidField("token.scopes",
+                          "token.scopes are READ, UPLOAD, TRAIN, DOWNLOAD and ADMINISTER, or none for all");
+    }
+  }
+  return token.certificate_uri().empty() ? absl::OkStatus()
+                                         : ValidateCertificateUri("token.certificate_uri", token.certificate_uri());
+}
+
+absl::StatusOr<absl::Duration> ParseOverlap(const google::protobuf::Duration& overlap) {
+  const absl::Duration duration = absl::Seconds(overlap.seconds()) + absl::Nanoseconds(overlap.nanos());
+  if (overlap.nanos() < 0 || overlap.nanos() > kMaxNanos || duration < absl::ZeroDuration() || duration > kMaxOverlap) {
+    return InvalidField("overlap", "overlap must be from 0 to 30 days");
+  }
+  return duration;
+}
+
+// A token by its name. An id is unique over all tenants; under another parent it is not this resource.
+absl::StatusOr<v1::Token> GetTokenNamed(Transaction& transaction, const ResourceName& name) {
+  absl::StatusOr<StoredToken> stored = GetToken(transaction, name.id);
+  if (absl::IsNotFound(stored.status()) || (stored.ok() && stored->token.name() != name.name)) {
+    return ResourceNotFound(name.name);
+  }
+  DPAR_RETURN_IF_ERROR(stored.status());
+  return std::move(stored->token);
+}
+
+absl::Status ValidateRotation(const v1::Token& token, absl::Time now) {
+  const auto refuse = [](absl::string_view message) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD, message, {{"field", "name"}});
+  };
+  if (!IsLive(token, now)) {
+    return refuse("the token was revoked or has expired; make a new one instead");
+  }
+  if (!token.certificate_uri().empty()) {
+    return refuse("the token belongs to a certificate and has no secret; renew the certificate under the same URI");
   }
   return absl::OkStatus();
+}
+
+// What a token is followed by: the same, with as long to live as it was given.
+v1::Token Successor(const v1::Token& token, absl::Time now) {
+  v1::Token next = token;
+  if (token.has_expire_time()) {
+    const int64_t life = ToMicroseconds(token.expire_time()) - ToMicroseconds(token.create_time());
+    *next.mutable_expire_time() =
+        ToTimestamp(std::min(absl::ToUnixMicros(now) + life, kMaxTimestampSeconds * 1'000'000));
+  }
+  return next;
+}
+
+// Inserts a token under `parent`, which has at most `max_tokens` then. The answer has no secret, since it is
+// remembered.
+absl::Status AddToken(Transaction& transaction, const TenantName& parent, const StoredToken& stored, int64_t max_tokens,
+                      absl::Time now, v1::CreateTokenResponse& response) {
+  if (!parent.id.empty()) {
+    DPAR_RETURN_IF_ERROR(transaction.Lock(Guard::kTenant, parent.name));
+    DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
+  }
+  DPAR_RETURN_IF_ERROR(InsertToken(transaction, stored));
+  DPAR_RETURN_IF_ERROR(CheckTokenCount(transaction, parent.name, max_tokens, now));
+  *response.mutable_token() = stored.token;
+  return absl::OkStatus();
+}
+
+// The answer is of `stored`, or remembered from an earlier call that made another token and had its secret.
+void RevealSecret(const StoredToken& stored, const std::string& secret, v1::CreateTokenResponse& response) {
+  if (response.token().name() == stored.token.name()) {
+    response.set_secret(secret);
+  }
 }
 
 }  // namespace
@@ -89,6 +164,7 @@ absl::Status OperatorServiceImpl::MakeTenant(const v1::CreateTenantRequest& requ
   const RequestKey key = MakeRequestKey(kOperatorParent, "CreateTenant", request.request_id(), request);
   return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
     DPAR_RETURN_IF_ERROR(InsertTenant(transaction, request.tenant_id(), content_key, now));
+    DPAR_RETURN_IF_ERROR(CheckTenantCount(transaction, rooms_.limits.max_tenants));
     response.set_name(absl::StrCat("tenants/", request.tenant_id()));
     *response.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(now));
     return absl::OkStatus();
@@ -110,32 +186,72 @@ grpc::Status OperatorServiceImpl::ListTenants(grpc::ServerContext* context, cons
 
 grpc::Status OperatorServiceImpl::CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
                                               v1::CreateTokenResponse* response) {
-  return AdmitOperator(*context, "OperatorService/CreateToken", About(*request, *response),
-                       [&](const Identity&) { return MakeToken(*request, *response); });
+  return rooms_.gate.Admit(*context, "OperatorService/CreateToken", About(*request, *response),
+                           [&](const Identity& caller) { return MakeToken(caller, *request, *response); });
 }
 
-absl::Status OperatorServiceImpl::MakeToken(const v1::CreateTokenRequest& request, v1::CreateTokenResponse& response) {
+absl::Status OperatorServiceImpl::MakeToken(const Identity& caller, const v1::CreateTokenRequest& request,
+                                            v1::CreateTokenResponse& response) {
   const absl::Time now = absl::Now();
+  const v1::Token& wanted = request.token();
   DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTokenParent("parent", request.parent()));
-  DPAR_RETURN_IF_ERROR(ValidateWantedToken(parent, request.token(), now));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
+  DPAR_RETURN_IF_ERROR(ValidateWantedToken(parent, wanted, now));
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  DPAR_RETURN_IF_ERROR(RequireScopesOf(caller, parent.name, wanted));
+  const bool for_certificate = !wanted.certificate_uri().empty();
+  if (for_certificate) {
+    // URIs are one namespace for all tenants: an owner could take another's, or ask which are taken.
+    DPAR_RETURN_IF_ERROR(RequireOperator(caller));
+  }
   SecureRandom random;
   const BearerToken bearer = MakeBearerToken(random);
-  const StoredToken stored = SealToken(bearer, parent.name, request.token(), now, random);
-  DPAR_RETURN_IF_ERROR(rooms_.database.Write([&](Transaction& transaction) -> absl::Status {
-    if (!parent.id.empty()) {
-      DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
-    }
-    return InsertToken(transaction, stored);
+  const StoredToken stored = for_certificate ? SealCertificateToken(bearer.id, parent.name, wanted, now)
+                                             : SealToken(bearer, parent.name, wanted, now, random);
+  const RequestKey key = MakeRequestKey(parent.name, "CreateToken", request.request_id(), request);
+  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, now, response, [&](Transaction& transaction) {
+    return AddToken(transaction, parent, stored, rooms_.limits.max_tokens, now, response);
   }));
-  *response.mutable_token() = stored.token;
-  response.set_secret(FormatBearerToken(bearer));
+  RevealSecret(stored, for_certificate ? "" : FormatBearerToken(bearer), response);
+  return absl::OkStatus();
+}
+
+grpc::Status OperatorServiceImpl::RotateToken(grpc::ServerContext* context, const v1::RotateTokenRequest* request,
+                                              v1::CreateTokenResponse* response) {
+  return rooms_.gate.Admit(*context, "OperatorService/RotateToken", About(*request, *response),
+                           [&](const Identity& caller) { return Rotate(caller, *request, *response); });
+}
+
+absl::Status OperatorServiceImpl::Rotate(const Identity& caller, const v1::RotateTokenRequest& request,
+                                         v1::CreateTokenResponse& response) {
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseTokenName("name", request.name()));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
+  DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTokenParent("name", name.tenant));
+  DPAR_ASSIGN_OR_RETURN(const absl::Duration overlap, ParseOverlap(request.overlap()));
+  DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
+  const absl::Time now = absl::Now();
+  SecureRandom random;
+  const BearerToken bearer = MakeBearerToken(random);
+  StoredToken stored;
+  const RequestKey key = MakeRequestKey(name.tenant, "RotateToken", request.request_id(), request);
+  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const v1::Token old, GetTokenNamed(transaction, name));
+    DPAR_RETURN_IF_ERROR(ValidateRotation(old, now));
+    // Whoever rotates a token holds the next one.
+    DPAR_RETURN_IF_ERROR(RequireScopesOf(caller, name.tenant, old));
+    stored = SealToken(bearer, name.tenant, Successor(old, now), now, random);
+    DPAR_RETURN_IF_ERROR(ExpireToken(transaction, name.id, now + overlap));
+    return AddToken(transaction, parent, stored, rooms_.limits.max_tokens, now, response);
+  }));
+  RevealSecret(stored, FormatBearerToken(bearer), response);
   return absl::OkStatus();
 }
 
 grpc::Status OperatorServiceImpl::ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest* request,
                                              v1::ListTokensResponse* response) {
-  return AdmitOperator(*context, "OperatorService/ListTokens", [&](const Identity&) -> absl::Status {
+  return rooms_.gate.Admit(*context, "OperatorService/ListTokens", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTokenParent("parent", request->parent()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
     DPAR_ASSIGN_OR_RETURN(const TokenPage page,
                           ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<TokenPage> {
@@ -152,24 +268,17 @@ grpc::Status OperatorServiceImpl::ListTokens(grpc::ServerContext* context, const
 
 grpc::Status OperatorServiceImpl::RevokeToken(grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
                                               v1::Token* response) {
-  return AdmitOperator(*context, "OperatorService/RevokeToken", About(*request, *response),
-                       [&](const Identity&) { return Revoke(*request, *response); });
-}
-
-absl::Status OperatorServiceImpl::Revoke(const v1::RevokeTokenRequest& request, v1::Token& response) {
-  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseTokenName("name", request.name()));
-  const absl::Time now = absl::Now();
-  return rooms_.database.Write([&](Transaction& transaction) -> absl::Status {
-    const absl::StatusOr<StoredToken> stored = GetToken(transaction, name.id);
-    // An id is unique over all tenants; under another parent it is not this resource.
-    if (absl::IsNotFound(stored.status()) || (stored.ok() && stored->token.name() != name.name)) {
-      return ResourceNotFound(name.name);
-    }
-    DPAR_RETURN_IF_ERROR(stored.status());
-    DPAR_RETURN_IF_ERROR(dpar::RevokeToken(transaction, name.id, now));
-    DPAR_ASSIGN_OR_RETURN(const StoredToken revoked, GetToken(transaction, name.id));
-    response = revoked.token;
-    return absl::OkStatus();
+  const Gate::SubjectOf about = About(*request, *response);
+  return rooms_.gate.Admit(*context, "OperatorService/RevokeToken", about, [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseTokenName("name", request->name()));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
+    const absl::Time now = absl::Now();
+    return rooms_.database.Write([&](Transaction& transaction) -> absl::Status {
+      DPAR_RETURN_IF_ERROR(GetTokenNamed(transaction, name).status());
+      DPAR_RETURN_IF_ERROR(dpar::RevokeToken(transaction, name.id, now));
+      DPAR_ASSIGN_OR_RETURN(*response, GetTokenNamed(transaction, name));
+      return absl::OkStatus();
+    });
   });
 }
 

@@ -17,6 +17,8 @@ class OperatorServiceImpl final : public v1::OperatorService::Service {
                            v1::ListTenantsResponse* response) override;
   grpc::Status CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
                            v1::CreateTokenResponse* response) override;
+  grpc::Status RotateToken(grpc::ServerContext* context, const v1::RotateTokenRequest* request,
+                           v1::CreateTokenResponse* response) override;
   grpc::Status ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest* request,
                           v1::ListTokensResponse* response) override;
   grpc::Status RevokeToken(grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
@@ -35,8 +37,9 @@ class OperatorServiceImpl final : public v1::OperatorService::Service {
   grpc::Status AdmitOperator(grpc::ServerContextBase& context, absl::string_view method, const Gate::SubjectOf& subject,
                              const Gate::Handler& handler) const;
   absl::Status MakeTenant(const v1::CreateTenantRequest& request, v1::Tenant& response);
-  absl::Status MakeToken(const v1::CreateTokenRequest& request, v1::CreateTokenResponse& response);
-  absl::Status Revoke(const v1::RevokeTokenRequest& request, v1::Token& response);
+  absl::Status MakeToken(const Identity& caller, const v1::CreateTokenRequest& request,
+                         v1::CreateTokenResponse& response);
+  absl::Status Rotate(const Identity& caller, const v1::RotateTokenRequest& request, v1::CreateTokenResponse& response);
   absl::Status SetCapOf(const Identity& caller, const v1::SetBudgetCapRequest& request, v1::Budget& response);
 
   absl::Status DebitBudget(const Identity& caller, const v1::AdjustLedgerRequest& request, v1::LedgerEntry& response);

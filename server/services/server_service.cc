@@ -43,6 +43,12 @@ grpc::Status ServerServiceImpl::WhoAmI(grpc::ServerContext* context, const v1::W
     response->set_tenant(caller.tenant);
     response->set_role(caller.role);
     response->set_token(caller.token);
+    for (const v1::Scope scope : caller.scopes) {
+      response->add_scopes(scope);
+    }
+    if (caller.expire_time.has_value()) {
+      *response->mutable_expire_time() = *caller.expire_time;
+    }
     return absl::OkStatus();
   });
 }

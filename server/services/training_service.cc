@@ -40,7 +40,7 @@ grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const 
 absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, const Identity& caller,
                                          const v1::CreateJobRequest& request, v1::Job& response) {
   DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request.parent()));
-  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, parent.name, parent.name));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
   DPAR_ASSIGN_OR_RETURN(const ResourceName dataset, ParseDatasetName("spec.dataset", request.spec().dataset()));
   if (dataset.tenant != parent.name) {
     return ResourceNotFound(dataset.name);
@@ -79,7 +79,7 @@ grpc::Status TrainingServiceImpl::GetJob(grpc::ServerContext* context, const v1:
                                          v1::Job* response) {
   return rooms_.gate.Admit(*context, "TrainingService/GetJob", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     DPAR_ASSIGN_OR_RETURN(StoredJob stored, ReadFrom(rooms_.database, [&](Transaction& transaction) {
                             return dpar::GetJob(transaction, name.name);
                           }));
@@ -92,7 +92,7 @@ grpc::Status TrainingServiceImpl::ListJobs(grpc::ServerContext* context, const v
                                            v1::ListJobsResponse* response) {
   return rooms_.gate.Admit(*context, "TrainingService/ListJobs", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, parent.name, parent.name));
+    DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
     DPAR_ASSIGN_OR_RETURN(const JobPage page,
                           ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<JobPage> {
@@ -114,7 +114,7 @@ grpc::Status TrainingServiceImpl::CancelJob(grpc::ServerContext* context, const 
 absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::CancelJobRequest& request,
                                          v1::Job& response) {
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
-  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kWrite, name.tenant, name.name));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const EntryContext entry{caller.token, absl::Now()};
   const RequestKey key = MakeRequestKey(name.tenant, "CancelJob", request.request_id(), request);
@@ -136,7 +136,7 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* TrainingServiceImpl::WatchJob(gr
   return WatchStream::Open(
       rooms_, *context, [this, request = *request](const Identity& caller) -> absl::StatusOr<WatchTicket> {
         DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
-        DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+        DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
         DPAR_RETURN_IF_ERROR(ValidateRange("after_sequence", request.after_sequence(), int64_t{0},
                                            std::numeric_limits<int64_t>::max() / 2));
         DPAR_ASSIGN_OR_RETURN(std::unique_ptr<StreamLimiter::Slot> slot, rooms_.watches.Enter(caller.tenant));
@@ -154,7 +154,7 @@ absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const 
                                             const v1::DownloadModelRequest& request,
                                             grpc::ServerWriter<v1::DownloadModelResponse>& writer) {
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
-  DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kReadOwn, name.tenant, name.name));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   if (!v1::DownloadModelRequest::Artifact_IsValid(request.artifact())) {
     return InvalidField("artifact", "artifact must be WEIGHTS, TORCHSCRIPT, CERTIFICATE or unset");
   }
@@ -189,7 +189,7 @@ grpc::Status TrainingServiceImpl::GetCertificate(grpc::ServerContext* context, c
   return rooms_.gate.Admit(
       *context, "TrainingService/GetCertificate", about, [&](const Identity& caller) -> absl::Status {
         DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
-        DPAR_RETURN_IF_ERROR(Authorise(caller, Access::kRead, name.tenant, name.name));
+        DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
         DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
                                 return GetOutput(transaction, name.name);
                               }));

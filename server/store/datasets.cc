@@ -15,9 +15,10 @@ namespace {
 // tenants/{t} of tenants/{t}/...
 std::string TenantOf(const std::string& name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
 
-absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::string_view what) {
+absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::string_view what,
+                           absl::string_view who = "a tenant") {
   return MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
-                   absl::StrCat("a tenant may have at most ", maximum, " ", what),
+                   absl::StrCat(who, " may have at most ", maximum, " ", what),
                    {{"limit", limit}, {"maximum", absl::StrCat(maximum)}});
 }
 
@@ -103,6 +104,11 @@ absl::Status InsertTenant(Transaction& transaction, const std::string& tenant_id
                      {{"resource", name}});
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckTenantCount(Transaction& transaction, int64_t max_tenants) {
+  DPAR_ASSIGN_OR_RETURN(const int64_t present, Count(transaction, "SELECT COUNT(*) FROM tenants", {}));
+  return present > max_tenants ? LimitExceeded("max_tenants", max_tenants, "tenants", "this server") : absl::OkStatus();
 }
 
 absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std::string& tenant_id) {

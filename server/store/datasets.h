@@ -20,6 +20,8 @@ namespace dpar {
 // A tenant with the key under which its content digests are kept (raw bytes; it never leaves the server).
 absl::Status InsertTenant(Transaction& transaction, const std::string& tenant_id, const std::string& content_key,
                           absl::Time now);
+// RESOURCE_EXHAUSTED / LIMIT_EXCEEDED when there are more than `max_tenants`.
+absl::Status CheckTenantCount(Transaction& transaction, int64_t max_tenants);
 absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std::string& tenant_id);
 struct TenantPage {
   std::vector<v1::Tenant> tenants;

@@ -144,7 +144,16 @@ CREATE INDEX uploads_by_state ON uploads (state, name);
 CREATE INDEX answers_by_time ON answers (create_time)
 )sql";
 
-constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3};
+// Scopes are names of v1::Scope with commas between them; none is all. Of the tokens with the same certificate_uri at
+// most one is not revoked, which the index enforces and by which callers are found.
+constexpr const char* kVersion4 = R"sql(
+ALTER TABLE tokens ADD COLUMN scopes TEXT NOT NULL DEFAULT '';
+ALTER TABLE tokens ADD COLUMN last_use_time BIGINT;
+ALTER TABLE tokens ADD COLUMN certificate_uri TEXT;
+CREATE UNIQUE INDEX tokens_by_certificate ON tokens (certificate_uri) WHERE revoke_time IS NULL
+)sql";
+
+constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3, kVersion4};
 
 // Two servers that start at once on an empty store.
 constexpr absl::Duration kMigrationPatience = absl::Minutes(1);

@@ -261,6 +261,10 @@ TEST_P(StoreTest, AStoreOfTheFirstVersionIsBroughtToThePresentOneWithWhatItHolds
   ASSERT_TRUE(old.database()
                   .Write([](Transaction& t) -> absl::Status {
                     DPAR_RETURN_IF_ERROR(InsertTenant(t, "a", "k", kNow));
+                    DPAR_RETURN_IF_ERROR(t.Execute("INSERT INTO tokens (id, parent, role, purpose, salt, hash, "
+                                                   "create_time) VALUES ('t', 'tenants/a', 2, 'old', '00', '11', 1)",
+                                                   {})
+                                             .status());
                     DPAR_RETURN_IF_ERROR(t.Execute("INSERT INTO datasets (name, tenant, create_time, node_count, "
                                                    "feature_count, class_count, is_public, content_digest) "
                                                    "VALUES ('tenants/a/datasets/d', 'tenants/a', 1, 1, 1, 2, 1, 'x')",
@@ -286,7 +290,13 @@ TEST_P(StoreTest, AStoreOfTheFirstVersionIsBroughtToThePresentOneWithWhatItHolds
                     EXPECT_EQ(reader.Int(), 0);
                     EXPECT_EQ(reader.Int(), 0);
                     EXPECT_EQ(reader.Text(), "");
-                    return reader.status();
+                    DPAR_RETURN_IF_ERROR(reader.status());
+                    DPAR_ASSIGN_OR_RETURN(const StoredToken token, GetToken(t, "t"));
+                    EXPECT_EQ(token.token.role(), v1::OWNER);
+                    EXPECT_TRUE(token.token.scopes().empty());
+                    EXPECT_FALSE(token.token.has_last_use_time());
+                    EXPECT_EQ(token.token.certificate_uri(), "");
+                    return absl::OkStatus();
                   })
                   .ok());
 }
@@ -426,6 +436,107 @@ TEST_P(StoreTest, ATokenIsRevokedOnceAndKeepsItsFirstTime) {
                 return absl::OkStatus();
               }).ok());
   EXPECT_EQ(Write([](Transaction& t) { return RevokeToken(t, "zzz", kNow); }).code(), absl::StatusCode::kNotFound);
+}
+
+StoredToken OperatorToken(const std::string& id) {
+  StoredToken stored;
+  stored.token.set_name("operator/tokens/" + id);
+  stored.token.set_role(v1::OPERATOR);
+  *stored.token.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow));
+  return stored;
+}
+
+TEST_P(StoreTest, ATokenComesBackWithItsScopesAndItsUri) {
+  StoredToken stored = OperatorToken("abc");
+  stored.token.add_scopes(v1::READ);
+  stored.token.add_scopes(v1::ADMINISTER);
+  stored.token.set_certificate_uri("spiffe://a/b");
+  ASSERT_TRUE(Write([&](Transaction& t) { return InsertToken(t, stored); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                EXPECT_EQ(GetToken(t, "abc").value().token.SerializeAsString(), stored.token.SerializeAsString());
+                EXPECT_EQ(GetCertificateToken(t, "spiffe://a/b").value().token.name(), "operator/tokens/abc");
+                EXPECT_EQ(GetCertificateToken(t, "spiffe://a/").status().code(), absl::StatusCode::kNotFound);
+                EXPECT_EQ(GetCertificateToken(t, "").status().code(), absl::StatusCode::kNotFound);
+                return absl::OkStatus();
+              }).ok());
+}
+
+TEST_P(StoreTest, AScopeThatIsNotKnownIsCorruptionAndNotAllScopes) {
+  ASSERT_TRUE(Write([&](Transaction& t) { return InsertToken(t, OperatorToken("abc")); }).ok());
+  for (const char* scopes : {"'EVERYTHING'", "'READ,SCOPE_UNSPECIFIED'", "','", "'read'"}) {
+    ASSERT_TRUE(Write([&](Transaction& t) {
+                  return t.Execute(absl::StrCat("UPDATE tokens SET scopes = ", scopes), {}).status();
+                }).ok());
+    EXPECT_EQ(Reason(Write([](Transaction& t) { return GetToken(t, "abc").status(); })), "STORE_CORRUPT") << scopes;
+  }
+}
+
+TEST_P(StoreTest, AUriIsOfOneLiveTokenAtATime) {
+  StoredToken first = OperatorToken("a");
+  first.token.set_certificate_uri("spiffe://a/b");
+  *first.token.mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(kNow + absl::Minutes(1)));
+  StoredToken second = OperatorToken("b");
+  second.token.set_certificate_uri("spiffe://a/b");
+  ASSERT_TRUE(Write([&](Transaction& t) { return InsertToken(t, first); }).ok());
+  const absl::Status taken = Write([&](Transaction& t) { return InsertToken(t, second); });
+  EXPECT_EQ(taken.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(Reason(taken), "RESOURCE_EXISTS");
+  // One that has expired makes room.
+  *second.token.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow + absl::Minutes(1)));
+  ASSERT_TRUE(Write([&](Transaction& t) { return InsertToken(t, second); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                EXPECT_EQ(GetCertificateToken(t, "spiffe://a/b").value().token.name(), "operator/tokens/b");
+                return RevokeToken(t, "b", kNow);
+              }).ok());
+  StoredToken third = OperatorToken("c");
+  third.token.set_certificate_uri("spiffe://a/b");
+  EXPECT_TRUE(Write([&](Transaction& t) { return InsertToken(t, third); }).ok());
+}
+
+TEST_P(StoreTest, OnlyLiveTokensOfTheParentCountAgainstTheLimit) {
+  const auto check = [&](int64_t maximum, absl::Time now = kNow) {
+    return Write([&](Transaction& t) { return CheckTokenCount(t, "operator", maximum, now); });
+  };
+  StoredToken expiring = OperatorToken("b");
+  *expiring.token.mutable_expire_time() = ToTimestamp(absl::ToUnixMicros(kNow + absl::Minutes(1)));
+  StoredToken tenants = OperatorToken("c");
+  tenants.token.set_role(v1::OWNER);
+  tenants.tenant = "tenants/acme";
+  for (const StoredToken& token : {OperatorToken("a"), expiring, tenants, OperatorToken("d")}) {
+    ASSERT_TRUE(Write([&](Transaction& t) { return InsertToken(t, token); }).ok());
+  }
+  EXPECT_TRUE(check(3).ok());
+  const absl::Status over = check(2);
+  EXPECT_EQ(over.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(GetErrorInfo(over)->metadata().at("limit"), "max_tokens");
+  EXPECT_EQ(GetErrorInfo(over)->metadata().at("maximum"), "2");
+  EXPECT_TRUE(check(2, kNow + absl::Minutes(1)).ok());
+  ASSERT_TRUE(Write([](Transaction& t) { return RevokeToken(t, "a", kNow); }).ok());
+  EXPECT_TRUE(check(2).ok());
+  ASSERT_TRUE(Write([](Transaction& t) { return ExpireToken(t, "d", kNow); }).ok());
+  EXPECT_TRUE(check(1).ok());
+}
+
+TEST_P(StoreTest, ATokensEndIsOnlyBroughtForward) {
+  ASSERT_TRUE(Write([](Transaction& t) { return InsertToken(t, OperatorToken("a")); }).ok());
+  for (const int minutes : {5, 3, 4}) {
+    ASSERT_TRUE(Write([&](Transaction& t) { return ExpireToken(t, "a", kNow + absl::Minutes(minutes)); }).ok());
+  }
+  ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
+                EXPECT_EQ(ToMicroseconds(GetToken(t, "a").value().token.expire_time()),
+                          absl::ToUnixMicros(kNow + absl::Minutes(3)));
+                return absl::OkStatus();
+              }).ok());
+}
+
+TEST_P(StoreTest, OneTenantPastTheLimitIsRefusedWithTheLimit) {
+  AddTenant("a");
+  AddTenant("b");
+  EXPECT_TRUE(Write([](Transaction& t) { return CheckTenantCount(t, 2); }).ok());
+  const absl::Status over = Write([](Transaction& t) { return CheckTenantCount(t, 1); });
+  EXPECT_EQ(over.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(GetErrorInfo(over)->metadata().at("limit"), "max_tenants");
+  EXPECT_EQ(GetErrorInfo(over)->metadata().at("maximum"), "1");
 }
 
 TEST_P(StoreTest, ATokenOfATenantWithTheOperatorsRoleIsCorruption) {

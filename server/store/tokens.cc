@@ -3,6 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/store/message_text.h"
@@ -13,10 +16,32 @@ namespace {
 
 constexpr absl::string_view kOperatorParent = "operator";
 
-std::string TokenId(const std::string& token_name) { return token_name.substr(token_name.rfind('/') + 1); }
-
 constexpr absl::string_view kTokenColumns =
-    "id, parent, role, purpose, salt, hash, create_time, expire_time, revoke_time";
+    "id, parent, role, purpose, salt, hash, create_time, expire_time, revoke_time, scopes, last_use_time, "
+    "COALESCE(certificate_uri, '')";
+
+std::string ScopesText(const v1::Token& token) {
+  return absl::StrJoin(token.scopes(), ",", [](std::string* out, int scope) {
+    absl::StrAppend(out, v1::Scope_Name(static_cast<v1::Scope>(scope)));
+  });
+}
+
+// False when a name is none. A scope that is not understood must not be left out: no scope at all is every scope.
+bool ParseScopes(const std::string& text, v1::Token& token) {
+  for (const absl::string_view name : absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    v1::Scope scope = v1::SCOPE_UNSPECIFIED;
+    if (!v1::Scope_Parse(std::string(name), &scope) || scope == v1::SCOPE_UNSPECIFIED) {
+      return false;
+    }
+    token.add_scopes(scope);
+  }
+  return token.scopes().empty() == text.empty();
+}
+
+absl::Status Corrupt(const v1::Token& token, absl::string_view what) {
+  return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, absl::StrCat("a stored token has ", what),
+                   {{"resource", token.name()}});
+}
 
 absl::StatusOr<StoredToken> ReadToken(const Row& row) {
   StoredToken stored;
@@ -36,11 +61,18 @@ absl::StatusOr<StoredToken> ReadToken(const Row& row) {
   if (const std::optional<int64_t> time = reader.OptionalInt()) {
     *token.mutable_revoke_time() = ToTimestamp(*time);
   }
+  const std::string scopes = reader.Text();
+  if (const std::optional<int64_t> time = reader.OptionalInt()) {
+    *token.mutable_last_use_time() = ToTimestamp(*time);
+  }
+  token.set_certificate_uri(reader.Text());
   DPAR_RETURN_IF_ERROR(reader.status());
   const bool is_operator = parent == kOperatorParent;
   if (!v1::Role_IsValid(token.role()) || is_operator != (token.role() == v1::OPERATOR)) {
-    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a stored token has a role it cannot have",
-                     {{"resource", token.name()}});
+    return Corrupt(token, "a role it cannot have");
+  }
+  if (!ParseScopes(scopes, token)) {
+    return Corrupt(token, "scopes that this program does not know");
   }
   stored.tenant = is_operator ? "" : parent;
   return stored;
@@ -48,16 +80,35 @@ absl::StatusOr<StoredToken> ReadToken(const Row& row) {
 
 }  // namespace
 
+std::string TokenId(const std::string& token_name) { return token_name.substr(token_name.rfind('/') + 1); }
+
 absl::Status InsertToken(Transaction& transaction, const StoredToken& stored) {
   const v1::Token& token = stored.token;
   const std::string parent = stored.tenant.empty() ? std::string(kOperatorParent) : stored.tenant;
-  return transaction
-      .Execute(
-          "INSERT INTO tokens (id, parent, role, purpose, salt, hash, create_time, expire_time) "
-          "VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
-          {TokenId(token.name()), parent, int64_t{token.role()}, token.purpose(), stored.salt, stored.hash,
-           ToMicroseconds(token.create_time()), TimeOrNull(token.has_expire_time(), token.expire_time())})
-      .status();
+  const int64_t create_time = ToMicroseconds(token.create_time());
+  if (!token.certificate_uri().empty()) {
+    // One that has expired gives its URI up, which the index knows of revoked ones only.
+    DPAR_RETURN_IF_ERROR(
+        transaction
+            .Execute("UPDATE tokens SET revoke_time = $1 WHERE certificate_uri = $2 AND revoke_time IS NULL AND "
+                     "expire_time <= $1",
+                     {create_time, token.certificate_uri()})
+            .status());
+  }
+  DPAR_ASSIGN_OR_RETURN(
+      const int64_t inserted,
+      transaction.Execute(
+          "INSERT INTO tokens (id, parent, role, purpose, salt, hash, create_time, expire_time, scopes, "
+          "certificate_uri) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT DO NOTHING",
+          {TokenId(token.name()), parent, int64_t{token.role()}, token.purpose(), stored.salt, stored.hash, create_time,
+           TimeOrNull(token.has_expire_time(), token.expire_time()), ScopesText(token),
+           TextOrNull(token.certificate_uri())}));
+  if (inserted == 0) {
+    return MakeError(absl::StatusCode::kAlreadyExists, v1::RESOURCE_EXISTS,
+                     "a live token has this certificate_uri; revoke it first, or give the certificate another URI",
+                     {{"resource", token.certificate_uri()}});
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<StoredToken> GetToken(Transaction& transaction, const std::string& token_id) {
@@ -66,6 +117,17 @@ absl::StatusOr<StoredToken> GetToken(Transaction& transaction, const std::string
       transaction.Query("SELECT " + std::string(kTokenColumns) + " FROM tokens WHERE id = $1", {token_id}));
   if (rows.empty()) {
     return ResourceNotFound("tokens/" + token_id);
+  }
+  return ReadToken(rows[0]);
+}
+
+absl::StatusOr<StoredToken> GetCertificateToken(Transaction& transaction, const std::string& certificate_uri) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT " + std::string(kTokenColumns) +
+                                              " FROM tokens WHERE certificate_uri = $1 AND revoke_time IS NULL",
+                                          {certificate_uri}));
+  if (rows.empty()) {
+    return ResourceNotFound(certificate_uri);
   }
   return ReadToken(rows[0]);
 }
@@ -94,11 +156,41 @@ absl::StatusOr<TokenPage> ListTokens(Transaction& transaction, const std::string
   return page;
 }
 
+absl::Status CheckTokenCount(Transaction& transaction, const std::string& parent, int64_t max_tokens, absl::Time now) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT COUNT(*) FROM tokens WHERE parent = $1 AND revoke_time IS NULL AND "
+                                          "(expire_time IS NULL OR expire_time > $2)",
+                                          {parent, absl::ToUnixMicros(now)}));
+  RowReader reader(rows.at(0));
+  const int64_t live = reader.Int();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  if (live > max_tokens) {
+    return MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+                     absl::StrCat(parent, " may have at most ", max_tokens, " live tokens; revoke one first"),
+                     {{"limit", "max_tokens"}, {"maximum", absl::StrCat(max_tokens)}});
+  }
+  return absl::OkStatus();
+}
+
 absl::Status RevokeToken(Transaction& transaction, const std::string& token_id, absl::Time now) {
   DPAR_RETURN_IF_ERROR(GetToken(transaction, token_id).status());
   return transaction
       .Execute("UPDATE tokens SET revoke_time = $1 WHERE id = $2 AND revoke_time IS NULL",
                {absl::ToUnixMicros(now), token_id})
+      .status();
+}
+
+absl::Status ExpireToken(Transaction& transaction, const std::string& token_id, absl::Time time) {
+  return transaction
+      .Execute("UPDATE tokens SET expire_time = $1 WHERE id = $2 AND (expire_time IS NULL OR expire_time > $1)",
+               {absl::ToUnixMicros(time), token_id})
+      .status();
+}
+
+absl::Status SetLastUse(Transaction& transaction, const std::string& token_id, absl::Time time) {
+  return transaction
+      .Execute("UPDATE tokens SET last_use_time = $1 WHERE id = $2 AND (last_use_time IS NULL OR last_use_time < $1)",
+               {absl::ToUnixMicros(time), token_id})
       .status();
 }
 

@@ -114,9 +114,12 @@ void TestServer::PrintLogTail() const {
   std::cerr << "--- end of dpard's log\n" << text.substr(start) << "--- \n";
 }
 
-std::shared_ptr<grpc::Channel> TestServer::MakeChannel(grpc::ChannelArguments arguments) const {
+std::shared_ptr<grpc::Channel> TestServer::MakeChannel(grpc::ChannelArguments arguments,
+                                                       const ClientCertificate& certificate) const {
   grpc::SslCredentialsOptions tls;
   tls.pem_root_certs = ReadFile(ca_file());
+  tls.pem_cert_chain = certificate.certificate;
+  tls.pem_private_key = certificate.key;
   // Connections of different tests, and of different runs of the server, have nothing to do with each other.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);
@@ -138,10 +141,7 @@ TenantAccess TestServer::NewTenant() {
 }
 
 std::string TestServer::NewToken(const std::string& parent, v1::Role role) const {
-  v1::CreateTokenRequest request;
-  request.set_parent(parent);
-  request.mutable_token()->set_role(role);
-  const auto answer = Operator().Call(&v1::OperatorService::Stub::CreateToken, request);
+  const auto answer = Operator().Call(&v1::OperatorService::Stub::CreateToken, TokenRequest(parent, role));
   EXPECT_THAT(answer.status, IsOk());
   return answer.value.secret();
 }
@@ -157,8 +157,10 @@ CommandResult TestServer::Dpar(const std::string& token, const std::vector<std::
 
 std::unique_ptr<TestServer> SharedServerTest::server_;
 
-void SharedServerTest::SetUpTestSuite() {
-  server_ = std::make_unique<TestServer>();
+void SharedServerTest::SetUpTestSuite() { StartServer({}); }
+
+void SharedServerTest::StartServer(const std::vector<std::string>& flags) {
+  server_ = std::make_unique<TestServer>(flags);
   if (!server_->Start()) server_.reset();
 }
 
@@ -168,6 +170,14 @@ void SharedServerTest::SetUp() { ASSERT_NE(server_, nullptr) << "there is no ser
 
 void SharedServerTest::TearDown() {
   if (HasFailure() && server_ != nullptr) server_->PrintLogTail();
+}
+
+v1::CreateTokenRequest TokenRequest(const std::string& parent, v1::Role role) {
+  v1::CreateTokenRequest request;
+  request.set_parent(parent);
+  request.mutable_token()->set_role(role);
+  request.set_request_id(NewRequestId());
+  return request;
 }
 
 std::string NewRequestId() {

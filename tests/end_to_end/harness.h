@@ -74,6 +74,12 @@ struct TenantAccess {
   std::string owner_token;
 };
 
+// A client's certificate and its key, in PEM; empty for none.
+struct ClientCertificate {
+  std::string certificate;
+  std::string key;
+};
+
 // One dpard on a port that the kernel picks, and on a data directory of its own unless it is given one to share.
 class TestServer {
  public:
@@ -115,8 +121,9 @@ class TestServer {
   [[nodiscard]] std::string log() const;
   void PrintLogTail() const;
 
-  // A new TLS channel that trusts this server's CA.
-  [[nodiscard]] std::shared_ptr<grpc::Channel> MakeChannel(grpc::ChannelArguments arguments = {}) const;
+  // A new TLS channel that trusts this server's CA, and shows a certificate if there is one.
+  [[nodiscard]] std::shared_ptr<grpc::Channel> MakeChannel(grpc::ChannelArguments arguments = {},
+                                                           const ClientCertificate& certificate = {}) const;
   [[nodiscard]] Client MakeClient(const std::string& token) const { return Client(MakeChannel(), token); }
   [[nodiscard]] Client Operator() const { return MakeClient(operator_token()); }
   [[nodiscard]] Client Owner(const TenantAccess& tenant) const { return MakeClient(tenant.owner_token); }
@@ -151,11 +158,16 @@ class SharedServerTest : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;
 
+  // For a suite whose own SetUpTestSuite asks for another configuration.
+  static void StartServer(const std::vector<std::string>& flags);
   static TestServer& server() { return *server_; }
 
  private:
   static std::unique_ptr<TestServer> server_;
 };
+
+// A request for a token of a tenant, or of the operators ("operator").
+v1::CreateTokenRequest TokenRequest(const std::string& parent, v1::Role role);
 
 // A string that no other request of this process uses.
 std::string NewRequestId();
