@@ -296,6 +296,7 @@ void LogPrivacyTest::Operate() {
   Must(*operator_, &Operators::CreateTenant, tenant);
   Must(*operator_, &Operators::ListTenants, v1::ListTenantsRequest());
   v1::CreateTokenRequest create;
+  create.set_request_id(NewRequestId());
   create.set_parent(tenant_.name);
   create.mutable_token()->set_role(v1::READER);
   create.set_request_id(NewRequestId());
