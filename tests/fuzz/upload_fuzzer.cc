@@ -318,7 +318,7 @@ class World {
                                          : Sha256Hex(held));
     const std::string tenant = known == uploads_known_.end() ? kTenants[0] : known->second.tenant;
     const absl::StatusOr<v1::FinishUploadResponse> answer =
-        uploads_->Finish(request, {absl::StrCat(tenant, "/tokens/t"), now_}, random_);
+        uploads_->Finish(request, {absl::StrCat(tenant, "/tokens/t"), now_}, random_, [] { return true; });
     RequireJudged(answer.status(), {Code::kInvalidArgument, Code::kFailedPrecondition, Code::kResourceExhausted,
                                     Code::kNotFound, Code::kAlreadyExists});
     if (!answer.ok()) {
