@@ -19,7 +19,7 @@ build_packages=(
 # A private PostgreSQL and a Prometheus for the tests; a Python client of the API, whose python3-torch loads our
 # TorchScript files as a user would; clang's runtime for the fuzzers.
 check_packages=(clang-format clang-tidy clang libclang-rt-14-dev postgresql prometheus python3-torch python3-numpy
-  python3-grpcio python3-grpc-tools)
+  python3-grpcio)
 
 fail() {
   echo "install-dependencies: $*" >&2

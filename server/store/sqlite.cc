@@ -19,6 +19,9 @@ namespace dpar {
 namespace {
 
 constexpr int kBusyTimeoutMilliseconds = 10'000;
+// Connections that are kept for later reads. Each holds a cache of up to 2 MB, which a burst of readers must not leave
+// behind.
+constexpr size_t kMaxIdleReaders = 16;
 // How long the log may grow before its pages go to the database, 16 MiB: the longer, the more changes of a page become
 // one. A reservation writes about ten pages.
 constexpr int kCheckpointPages = 4096;
@@ -259,7 +262,9 @@ class SqliteDatabase final : public Database {
     SqliteTransaction transaction(*reader);
     absl::Status status = RunTransaction(*reader, "BEGIN", transaction, body);
     const absl::MutexLock lock(&readers_mutex_);
-    readers_.push_back(std::move(reader));
+    if (readers_.size() < kMaxIdleReaders) {
+      readers_.push_back(std::move(reader));
+    }
     return status;
   }
 
