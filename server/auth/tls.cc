@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -135,6 +137,10 @@ absl::Status BadFile(const std::string& path, absl::string_view what) {
 }
 
 absl::StatusOr<std::string> ReadPemFile(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_empty(path, error)) {
+    return BadFile(path, "is empty");
+  }
   absl::StatusOr<std::string> pem = ReadWholeFile(path);
   return pem.ok() ? pem : BadFile(path, absl::StrCat("cannot be used: ", pem.status().message()));
 }

@@ -163,11 +163,13 @@ TEST_F(TlsFilesTest, WhatIsNotACertificateOrItsKeyIsRefused) {
   ExpectRefused(ReadServerCertificate(certificate, other, now_).status(), other, "is not the key of");
   ExpectRefused(ReadServerCertificate(certificate, certificate, now_).status(), certificate, "holds no private key");
   ExpectRefused(ReadServerCertificate(key, key, now_).status(), key, "is not a file of certificates");
+  const std::string empty = Write("empty", "");
+  ExpectRefused(ReadServerCertificate(empty, key, now_).status(), empty, "is empty");
   const std::string missing = directory_ + "/missing";
   ExpectRefused(ReadServerCertificate(missing, key, now_).status(), missing, "cannot be used");
   ExpectRefused(ReadServerCertificate(certificate, missing, now_).status(), missing, "cannot be used");
   for (const std::string& text :
-       {std::string(), std::string("nonsense"), server_.certificate.substr(0, 200),
+       {std::string("\n"), std::string("nonsense"), server_.certificate.substr(0, 200),
         server_.certificate + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}) {
     const std::string bad = Write("bad", text);
     ExpectRefused(ReadClientAuthorities(bad, now_).status(), bad, "is not a file of certificates");
