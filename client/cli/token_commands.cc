@@ -1,4 +1,5 @@
 // dpar whoami, dpar token create | list | rotate | revoke.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -199,6 +200,11 @@ std::string TokenStanding(const v1::Token& token) {
   return token.has_expire_time() && FromProto(token.expire_time()) <= absl::Now() ? "expired" : "good";
 }
 
+// It is known to the minute, rounded down, which must not read as a use before the token was made.
+absl::Time LastUse(const v1::Token& token) {
+  return std::max(FromProto(token.last_use_time()), FromProto(token.create_time()));
+}
+
 absl::StatusOr<int> RunTokenList(Session& session, const std::string& tenant) {
   std::string parent;
   if (!tenant.empty()) {
@@ -224,8 +230,8 @@ absl::StatusOr<int> RunTokenList(Session& session, const std::string& tenant) {
   for (const v1::Token& token : tokens) {
     table.Add({IdOf(token.name()), RoleLabel(token.role()), TokenStanding(token),
                FormatAge(now - FromProto(token.create_time())),
-               token.has_last_use_time() ? FormatAge(now - FromProto(token.last_use_time())) : "never",
-               ScopesText(token), token.purpose()});
+               token.has_last_use_time() ? FormatAge(now - LastUse(token)) : "never", ScopesText(token),
+               token.purpose()});
   }
   session.out() << table.Render(session.TableWidth()) << "full names: " << parent << "/tokens/ID\n";
   return kDone;
