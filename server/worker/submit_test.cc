@@ -61,6 +61,14 @@ TEST_F(SubmitTest, AJobThatCannotFitIsRefusedWithTheEstimate) {
             absl::StrCat(PlanJob(store_.database(), Spec(), kLimits)->stored.job.memory_bytes()));
 }
 
+TEST_F(SubmitTest, AJobThatJustFitsIsPlannedAndOneByteLessIsTooLittle) {
+  const int64_t needed = PlanJob(store_.database(), Spec(), kLimits)->stored.job.memory_bytes();
+  EXPECT_TRUE(PlanJob(store_.database(), Spec(), {.max_job_bytes = needed, .threads = kLimits.threads}).ok());
+  EXPECT_EQ(
+      PlanJob(store_.database(), Spec(), {.max_job_bytes = needed - 1, .threads = kLimits.threads}).status().code(),
+      absl::StatusCode::kResourceExhausted);
+}
+
 TEST_F(SubmitTest, PlanningReservesNothing) {
   absl::StatusOr<PlannedJob> planned = PlanJob(store_.database(), Spec(), kLimits);
   ASSERT_TRUE(planned.ok()) << planned.status();
