@@ -21,8 +21,12 @@ constexpr char kJob[] = "tenants/acme/jobs/j";
 
 class TrainingProgressTest : public ::testing::Test {
  protected:
-  Progress Shown() { return board_.Wait(kJob, 0, absl::InfinitePast()).progress.value_or(Progress()); }
-  int64_t Updates() { return board_.Wait(kJob, 0, absl::InfinitePast()).sequence; }
+  TrainingProgressTest() {
+    board_.Listen([this](const std::string&) { ++updates_; });
+  }
+
+  Progress Shown() { return board_.Get(kJob).value_or(Progress()); }
+  [[nodiscard]] int64_t Updates() const { return updates_; }
   void RunSteps(int64_t first, int64_t last, int64_t total, absl::Duration step) {
     for (int64_t i = first; i <= last; ++i) {
       now_ += step;
@@ -31,6 +35,7 @@ class TrainingProgressTest : public ::testing::Test {
   }
 
   ProgressBoard board_;
+  int64_t updates_ = 0;
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   absl::Duration epsilon_takes_;
   std::vector<int64_t> asked_;
