@@ -225,11 +225,14 @@ absl::StatusOr<JobTexts> MakeJobTexts(const v1::Job& job) {
 absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, const JobTexts& texts, int64_t max_queued) {
   const v1::Job& job = stored.job;
   const std::string tenant = TenantOf(job.name());
+  // Live jobs are counted state by state: with both states in a list, PostgreSQL goes through all jobs that the tenant
+  // ever had.
   return transaction.ExecuteLater(
       "INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, attempts, "
       "cancel_requested, priority, memory_bytes, left_units, request_fingerprint) "
       "SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $13, $14 "
-      "WHERE (SELECT COUNT(*) FROM jobs WHERE tenant = $2 AND state IN ($7, $11)) < $12",
+      "WHERE (SELECT COUNT(*) FROM jobs WHERE state = $7 AND tenant = $2) + "
+      "(SELECT COUNT(*) FROM jobs WHERE state = $11 AND tenant = $2) < $12",
       {job.name(), tenant, job.spec().dataset(), TextOrNull(stored.budget_id), texts.spec, texts.plan, kQueued,
        ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(), kRunning, max_queued,
        job.plan().left_units(), stored.fingerprint},
@@ -290,7 +293,8 @@ absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& te
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset) {
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
-      transaction.Query("SELECT COUNT(*) FROM jobs WHERE tenant = $1 AND state IN ($2, $3) AND dataset = $4",
+      transaction.Query("SELECT (SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $1 AND dataset = $4) + "
+                        "(SELECT COUNT(*) FROM jobs WHERE state = $3 AND tenant = $1 AND dataset = $4)",
                         {TenantOf(dataset), kQueued, kRunning, dataset}));
   RowReader reader(rows.at(0));
   const int64_t count = reader.Int();

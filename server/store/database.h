@@ -13,6 +13,11 @@
 // snapshots would need no locks, but track index pages: reservations on different budgets of a small table then abort
 // one another, most of the time with 64 clients. Guards, in the order in which they are taken: tenant (its uploads and
 // datasets), dataset (its jobs), job, budget (its ledger).
+//
+// Statements that travel to a server together (QueryAhead, ExecuteLater) change nothing of this: it runs them one after
+// the other, guards in the order in which they were announced, and each sees what was committed until it began, so also
+// until the guard before it was had. A change that travels with the commit is refused by the server itself when it
+// touches another number of rows than one, before it reaches the commit.
 #ifndef DPAR_SERVER_STORE_DATABASE_H_
 #define DPAR_SERVER_STORE_DATABASE_H_
 

@@ -109,6 +109,11 @@ class PostgresTransaction final : public Transaction {
     if (!sent_ && later_.empty()) {
       return absl::OkStatus();
     }
+    // A commit never travels with the beginning: when the connection is lost on the first trip it must be certain that
+    // nothing was done.
+    if (!begun_) {
+      DPAR_RETURN_IF_ERROR(Send({}).status());
+    }
     DPAR_ASSIGN_OR_RETURN(const PostgresConnection::Result result, Run("COMMIT", {}));
     return result.command_tag == "COMMIT" ? absl::OkStatus() : Unavailable("PostgreSQL rolled a transaction back");
   }
@@ -127,9 +132,10 @@ class PostgresTransaction final : public Transaction {
 
   // Whether a statement failed in a way that running everything again may mend, whatever the body made of it.
   [[nodiscard]] bool conflicted() const { return conflicted_; }
-  // Whether the server may have an open transaction of this one's.
-  [[nodiscard]] bool open() const { return begun_; }
-  // Whether the connection was lost before anything ran: it idled, and its server went away meanwhile.
+  // Whether the server was asked for anything.
+  [[nodiscard]] bool sent() const { return sent_; }
+  // Whether the connection was lost on the first trip, as one is that idled while its server went away: whatever ran
+  // was not committed.
   [[nodiscard]] bool stale() const { return sent_ && !begun_ && !connection_.usable(); }
 
  private:
@@ -335,7 +341,7 @@ class PostgresDatabase final : public Database {
 
  private:
   // Runs a transaction on a connection that works. One that idled may have been lost: then all that idled are dropped,
-  // and the body, of which nothing was done, runs again on a new one.
+  // and the body, of which nothing was committed, runs again on a new one.
   absl::Status RunFresh(absl::string_view begin, const Body& body, bool& conflicted) {
     bool stale = false;
     absl::Status status = RunOnce(begin, body, conflicted, stale);
@@ -359,7 +365,7 @@ class PostgresDatabase final : public Database {
     }
     conflicted = transaction.conflicted();
     stale = transaction.stale();
-    settled = status.ok() || (transaction.open() ? connection->Run("ROLLBACK", {}).ok() : connection->usable());
+    settled = status.ok() || !transaction.sent() || connection->Run("ROLLBACK", {}).ok();
     if (status.ok()) {
       sender_.Send(transaction.notices());
     }

@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
+#include "server/store/read_from.h"
 #include "server/worker/testing/worker_fixture.h"
 
 namespace dpar {
@@ -114,6 +118,117 @@ TEST_F(SubmitTest, ARefusedJobIsNotQueued) {
   EXPECT_EQ(GetErrorInfo(status)->reason(), "PRIVACY_BUDGET_EXHAUSTED");
   EXPECT_EQ(Write([](Transaction& t) { return GetJob(t, kJob).status(); }).code(), absl::StatusCode::kNotFound);
 }
+
+// Requests for jobs on a dataset whose budget pays for one of them, on each engine.
+class SubmitOnceTest : public ::testing::TestWithParam<testing::Engine> {
+ protected:
+  void SetUp() override {
+    StoredDataset dataset;
+    dataset.dataset.set_name(kDataset);
+    dataset.dataset.set_node_count(300);
+    dataset.dataset.set_feature_count(40);
+    dataset.dataset.set_class_count(3);
+    dataset.dataset.set_content_digest(std::string(64, 'a'));
+    dataset.budget_id = kBudget;
+    ASSERT_TRUE(store_.database()
+                    .Write([&](Transaction& t) -> absl::Status {
+                      DPAR_RETURN_IF_ERROR(InsertTenant(t, "acme", "k", absl::Now()));
+                      DPAR_RETURN_IF_ERROR(OpenBudget(t, kBudget, *MakeBudgetTerms(1, 1e-5), {"server", absl::Now()}));
+                      return InsertDataset(t, dataset, 10);
+                    })
+                    .ok());
+    request_.set_parent("tenants/acme");
+    request_.set_request_id("r");
+    request_.mutable_spec()->set_dataset(kDataset);
+    request_.mutable_spec()->set_epsilon(0.9);
+  }
+
+  absl::StatusOr<v1::Job> Submit(const v1::CreateJobRequest& request) {
+    DPAR_ASSIGN_OR_RETURN(const PlannedJob planned, PlanJob(store_.database(), request.spec(), kLimits));
+    return SubmitOnce(store_.database(), planned, MakeJobRequest(request), 10, {"token", absl::Now()});
+  }
+  absl::StatusOr<std::optional<v1::Job>> Recalled(const v1::CreateJobRequest& request) {
+    return ReadFrom(store_.database(), [&](Transaction& t) { return RecallJob(t, MakeJobRequest(request)); });
+  }
+  size_t Reservations() {
+    return ReadFrom(store_.database(), [](Transaction& t) { return ListEntries(t, kBudget, 1, 100); })->size();
+  }
+
+  testing::TemporaryStore store_{GetParam()};
+  v1::CreateJobRequest request_;
+};
+
+TEST_P(SubmitOnceTest, ARequestThatIsSentAgainGivesTheFirstAnswerThoughTheBudgetIsUsedUp) {
+  EXPECT_FALSE(Recalled(request_)->has_value());
+  const v1::Job first = *Submit(request_);
+  EXPECT_EQ(first.state(), v1::Job::QUEUED);
+  EXPECT_NE(first.plan().left_units(), 0);
+  // It may have run meanwhile.
+  ASSERT_TRUE(
+      store_.database()
+          .Write([&](Transaction& t) {
+            return Lease(t, {"server", absl::Now(), absl::Minutes(1), 10, int64_t{1} << 40, int64_t{1} << 40}).status();
+          })
+          .ok());
+  const absl::StatusOr<v1::Job> again = Submit(request_);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->SerializeAsString(), first.SerializeAsString());
+  EXPECT_EQ((*Recalled(request_))->SerializeAsString(), first.SerializeAsString());
+  EXPECT_EQ(Reservations(), 1U);
+}
+
+TEST_P(SubmitOnceTest, TheSameRequestManyTimesAtOnceMakesOneJob) {
+  constexpr size_t kClients = 8;
+  const PlannedJob planned = *PlanJob(store_.database(), request_.spec(), kLimits);
+  std::vector<absl::StatusOr<v1::Job>> answers(kClients, absl::UnknownError("not sent"));
+  std::vector<std::thread> clients;
+  for (absl::StatusOr<v1::Job>& answer : answers) {
+    clients.emplace_back([&] {
+      answer = SubmitOnce(store_.database(), planned, MakeJobRequest(request_), 10, {"token", absl::Now()});
+    });
+  }
+  for (std::thread& client : clients) {
+    client.join();
+  }
+  for (const absl::StatusOr<v1::Job>& answer : answers) {
+    ASSERT_TRUE(answer.ok()) << answer.status();
+    EXPECT_EQ(answer->SerializeAsString(), answers[0]->SerializeAsString());
+  }
+  EXPECT_EQ(Reservations(), 1U);
+}
+
+TEST_P(SubmitOnceTest, AnIdThatWasUsedForAnotherRequestIsRefused) {
+  ASSERT_TRUE(Submit(request_).ok());
+  v1::CreateJobRequest other = request_;
+  other.mutable_spec()->set_epsilon(0.1);
+  for (const absl::Status& status : {Submit(other).status(), Recalled(other).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
+    EXPECT_EQ(GetErrorInfo(status)->reason(), "REQUEST_ID_REUSED");
+  }
+  other.set_parent("tenants/other");
+  EXPECT_NE(MakeJobRequest(other).name.substr(sizeof("tenants/other/jobs")),
+            MakeJobRequest(request_).name.substr(sizeof("tenants/acme/jobs")))
+      << "names of one tenant's jobs say nothing about another's requests";
+}
+
+TEST_P(SubmitOnceTest, ARefusalIsNotRemembered) {
+  v1::CreateJobRequest large = request_;
+  large.mutable_spec()->set_epsilon(50);
+  EXPECT_EQ(GetErrorInfo(Submit(large).status())->reason(), "PRIVACY_BUDGET_EXHAUSTED");
+  EXPECT_FALSE(Recalled(large)->has_value());
+  EXPECT_TRUE(Submit(request_).ok());
+}
+
+TEST_P(SubmitOnceTest, AnAnswerThatAnOlderSchemaRememberedIsGiven) {
+  v1::Job old;
+  old.set_name("tenants/acme/jobs/0123456789abcdef");
+  ASSERT_TRUE(store_.database()
+                  .Write([&](Transaction& t) { return Remember(t, MakeJobRequest(request_).key, old, absl::Now()); })
+                  .ok());
+  EXPECT_EQ((*Recalled(request_))->SerializeAsString(), old.SerializeAsString());
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, SubmitOnceTest, ::testing::ValuesIn(testing::Engines()), testing::EngineName);
 
 }  // namespace
 }  // namespace dpar
