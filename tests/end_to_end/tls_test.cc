@@ -208,7 +208,7 @@ TEST(TlsFilesTest, WithoutAnAuthorityForClientsTheirCertificatesSayNothing) {
   ClientAuthority authority;
   TestServer server;
   ASSERT_TRUE(server.Start());
-  const Client holder(server.MakeChannel(authority.Issue("ignored", "URI:spiffe://acme/ignored")), "");
+  const Client holder(server.MakeChannel({}, authority.Issue("ignored", "URI:spiffe://acme/ignored")), "");
   EXPECT_THAT(WhoAmI(holder), IsError(grpc::StatusCode::UNAUTHENTICATED, v1::TOKEN_MISSING));
 }
 
