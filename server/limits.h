@@ -51,7 +51,9 @@ inline constexpr int kMaxCallsPerConnection = 2'000;
 // Watches that are opened and not yet authenticated, of all callers together.
 inline constexpr size_t kMaxAdmissionsWaiting = 4'096;
 // Bytes of a stream that a caller may send ahead of its handler.
-inline constexpr int kStreamWindowBytes = 4 << 20;
+inline constexpr int kStreamWindowBytes = 8 << 20;
+// Bytes that it may send in one piece.
+inline constexpr int kMaxFrameBytes = 1 << 20;
 // Threads that gRPC may use for calls, of all tenants together.
 inline constexpr int kMaxServerThreads = 512;
 

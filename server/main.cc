@@ -212,6 +212,8 @@ class Listener {
     // before a handler took it, and so what every upload costs in memory.
     builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
+    // The probe would have raised this, too: chunks come in 16 KiB pieces otherwise.
+    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
     builder.AddListeningPort(config.listen, credentials, &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(config.limits.max_chunk_bytes + kMessageOverheadBytes));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);

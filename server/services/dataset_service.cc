@@ -1,6 +1,7 @@
 #include "server/services/dataset_service.h"
 
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,18 +23,30 @@
 namespace dpar {
 namespace {
 
-// Appends the messages of a stream until it ends. A message is with the kernel before the next is read, so a caller
-// that sends faster than the disk writes is held up by the stream's own flow control.
+// Chunks from this size on are worth a thread each.
+constexpr size_t kAppendedMeanwhile = 64 << 10;
+
+// Appends the messages of a stream, of which the first has come, until it ends. While one is given to the kernel the
+// next is read, and no other before that is done: a caller that sends faster than the disk writes is held up by the
+// stream's own flow control.
 absl::Status AppendAll(UploadWriter& writer, v1::WriteUploadRequest& message,
                        grpc::ServerReader<v1::WriteUploadRequest>& reader, StreamWatchdog::Handle& idle) {
-  DPAR_RETURN_IF_ERROR(writer.Append(message.data()));
-  idle.Touch();
-  while (reader.Read(&message)) {
-    if (!message.name().empty() || message.offset() != 0) {
+  v1::WriteUploadRequest next;
+  bool more = true;
+  while (more) {
+    const bool large = message.data().size() >= kAppendedMeanwhile;
+    std::future<absl::Status> appended =
+        std::async(large ? std::launch::async : std::launch::deferred, [&] { return writer.Append(message.data()); });
+    if (!large) {
+      appended.wait();
+    }
+    more = reader.Read(&next);
+    DPAR_RETURN_IF_ERROR(appended.get());
+    idle.Touch();
+    if (more && (!next.name().empty() || next.offset() != 0)) {
       return InvalidField("name", "only the first message of a stream names the upload and the offset");
     }
-    DPAR_RETURN_IF_ERROR(writer.Append(message.data()));
-    idle.Touch();
+    message.Swap(&next);
   }
   return idle.status();
 }
