@@ -171,7 +171,7 @@ absl::Status CheckTokenName(const std::string& name) {
 
 struct RotateArguments {
   std::string name;
-  std::string overlap = "0";
+  std::string overlap = "1h";
   std::string output;
 };
 
@@ -273,7 +273,7 @@ void AddRotate(CLI::App& group, Command& chosen) {
   const auto arguments = std::make_shared<RotateArguments>();
   CLI::App* rotate = group.add_subcommand("rotate", "Make a token's successor and let the token end");
   rotate->add_option("NAME", arguments->name, "Full name of the token")->required();
-  rotate->add_option("--overlap", arguments->overlap, "How long both are good, up to 30d: 7d, 36h (default: 0)");
+  rotate->add_option("--overlap", arguments->overlap, "How long both are good, up to 30d: 7d, 36h (default: 1h)");
   rotate->add_option("-o,--output", arguments->output, "File for the secret (mode 0600) instead of stdout");
   rotate->footer(Examples("  dpar token rotate tenants/acme/tokens/ID --overlap 7d -o owner.token"));
   rotate->callback(

@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 
 #include <array>
+#include <optional>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
@@ -20,10 +21,12 @@ constexpr absl::Duration kWindow = absl::Minutes(1);
 constexpr char kOtherAddresses[] = "others";
 constexpr size_t kNetworkBytes = 8;
 
-absl::Status ComeBack() {
+absl::Status ComeBack(const absl::Status& failure) {
+  const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(failure);
   return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
                    "too many calls with tokens that are not valid wait for their answer; try again in a second, with "
-                   "a valid one");
+                   "a valid one",
+                   {{kInsteadOf, info.has_value() ? info->reason() : ""}});
 }
 
 }  // namespace
@@ -59,7 +62,7 @@ absl::Status FailureBrake::Slow(const std::string& address, const absl::Status& 
     return failure;
   }
   if (!may_wait || !StartDelay()) {
-    return ComeBack();
+    return ComeBack(failure);
   }
   const absl::Cleanup end = [this] { EndDelay(); };
   options_.sleep(options_.delay);

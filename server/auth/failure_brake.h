@@ -33,13 +33,16 @@ struct FailureBrakeOptions {
 // the first 64 bits, since whoever has one has all that begin so.
 std::string PeerAddress(absl::string_view peer);
 
+// In the metadata of the UNAVAILABLE that stands for a failure: the failure's own reason.
+inline constexpr char kInsteadOf[] = "instead_of";
+
 // Thread-safe.
 class FailureBrake {
  public:
   explicit FailureBrake(FailureBrakeOptions options = {}) : options_(std::move(options)) {}
 
   // Counts a failure from `address`, and returns once it may be answered: with `failure`, or with UNAVAILABLE /
-  // SERVER_UNAVAILABLE when too many wait already or this one may not.
+  // SERVER_UNAVAILABLE (kInsteadOf) when too many wait already or this one may not.
   absl::Status Slow(const std::string& address, const absl::Status& failure, absl::Time now, bool may_wait = true);
 
   // All failures since the start.

@@ -123,7 +123,10 @@ TEST_F(FailureBrakeTest, OneThatMayNotWaitIsToldToComeBack) {
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(brake.Slow("ipv4:10.0.0.1", Failure(), kNow, /*may_wait=*/false), Failure());
   }
-  EXPECT_EQ(brake.Slow("ipv4:10.0.0.1", Failure(), kNow, /*may_wait=*/false).code(), absl::StatusCode::kUnavailable);
+  const absl::Status told = brake.Slow("ipv4:10.0.0.1", Failure(), kNow, /*may_wait=*/false);
+  EXPECT_EQ(told.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(GetErrorInfo(told)->metadata().at(kInsteadOf), GetErrorInfo(Failure())->reason())
+      << "so that it is counted";
   EXPECT_EQ(sleeps_, 0);
   EXPECT_EQ(brake.failures(), 4);
 }

@@ -27,7 +27,7 @@ absl::Status StoreAccount(Transaction& transaction, const std::string& budget_id
   DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
   return transaction.ExecuteLater(
       "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
-      "live_events = $6, head_sequence = $7, head_hash = $8 WHERE id = $1 AND head_sequence = $7 - 1",
+      "live_events = $6, head_sequence = $7, head_hash = $8 WHERE id = $1 AND head_sequence + 1 = $7",
       {budget_id, account.terms.cap_epsilon, account.terms.cap_units, account.posted_units, account.reserved_units,
        account.live_events, account.head_sequence, account.head_hash},
       CorruptBudget("a budget changed while it was written", budget_id));

@@ -23,8 +23,9 @@
 namespace dpar {
 namespace {
 
-// Chunks from this size on are worth a thread each.
+// Chunks from this size on are worth a thread each, if there is one to be had.
 constexpr size_t kAppendedMeanwhile = 64 << 10;
+constexpr std::launch kWithAThread = std::launch::async | std::launch::deferred;
 
 // Appends the messages of a stream, of which the first has come, until it ends. While one is given to the kernel the
 // next is read, and no other before that is done: a caller that sends faster than the disk writes is held up by the
@@ -36,11 +37,12 @@ absl::Status AppendAll(UploadWriter& writer, v1::WriteUploadRequest& message,
   while (more) {
     const bool large = message.data().size() >= kAppendedMeanwhile;
     std::future<absl::Status> appended =
-        std::async(large ? std::launch::async : std::launch::deferred, [&] { return writer.Append(message.data()); });
+        std::async(large ? kWithAThread : std::launch::deferred, [&] { return writer.Append(message.data()); });
     if (!large) {
       appended.wait();
     }
     more = reader.Read(&next);
+    idle.Touch();
     DPAR_RETURN_IF_ERROR(appended.get());
     idle.Touch();
     if (more && (!next.name().empty() || next.offset() != 0)) {
@@ -89,6 +91,7 @@ absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerCon
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<UploadWriter> writer,
                         rooms_.uploads.StartWriting(name.name, message.offset()));
+  idle->Touch();
   const absl::Status status = AppendAll(*writer, message, reader, *idle);
   // What arrived is kept, also when what came after it was refused.
   DPAR_ASSIGN_OR_RETURN(const int64_t committed, writer->Commit());

@@ -49,6 +49,19 @@ std::optional<std::string> SentRequestId(const CallMetadata& metadata) {
   return usable ? std::optional<std::string>(std::string(id.data(), id.size())) : std::nullopt;
 }
 
+// Why a call was not authenticated, also where its answer does not say so; nothing when that was not its fault.
+std::optional<std::string> FailureOf(const absl::Status& caller) {
+  const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(caller);
+  if (!info.has_value()) {
+    return std::nullopt;
+  }
+  const auto instead_of = info->metadata().find(kInsteadOf);
+  if (instead_of != info->metadata().end()) {
+    return instead_of->second;
+  }
+  return absl::IsUnauthenticated(caller) ? std::optional<std::string>(info->reason()) : std::nullopt;
+}
+
 // Counts a call before anything is done for it.
 const CallObservers& Began(const CallObservers& observers, absl::string_view method) {
   if (observers.metrics != nullptr) {
@@ -127,8 +140,9 @@ grpc::Status CallScope::End(const absl::Status& status) {
     Audit(code, reason);
   }
   if (observers_.metrics != nullptr) {
-    if (absl::IsUnauthenticated(caller_.status())) {
-      observers_.metrics->AuthenticationFailed(reason);
+    const std::optional<std::string> failure = FailureOf(caller_.status());
+    if (failure.has_value()) {
+      observers_.metrics->AuthenticationFailed(*failure);
     }
     observers_.metrics->CallEnded(method_, code, took);
   }

@@ -32,6 +32,7 @@ constexpr size_t kContentKeyBytes = 32;
 constexpr size_t kMaxPurpose = 200;
 constexpr size_t kMaxReason = 500;
 constexpr absl::Duration kMaxOverlap = absl::Hours(30 * 24);
+constexpr absl::Duration kOwnOverlap = absl::Minutes(1);
 constexpr int64_t kMaxNanos = 999'999'999;
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;  // the end of the year 9999
 
@@ -79,9 +80,10 @@ absl::StatusOr<absl::Duration> ParseOverlap(const google::protobuf::Duration& ov
   return duration;
 }
 
-// A token by its name. An id is unique over all tenants; under another parent it is not this resource.
-absl::StatusOr<v1::Token> GetTokenNamed(Transaction& transaction, const ResourceName& name) {
-  absl::StatusOr<StoredToken> stored = GetToken(transaction, name.id);
+// A token by its name, held until the transaction ends. An id is unique over all tenants; under another parent it is
+// not this resource.
+absl::StatusOr<v1::Token> LockTokenNamed(Transaction& transaction, const ResourceName& name) {
+  absl::StatusOr<StoredToken> stored = LockToken(transaction, name.id);
   if (absl::IsNotFound(stored.status()) || (stored.ok() && stored->token.name() != name.name)) {
     return ResourceNotFound(name.name);
   }
@@ -228,6 +230,10 @@ absl::Status OperatorServiceImpl::Rotate(const Identity& caller, const v1::Rotat
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTokenParent("name", name.tenant));
   DPAR_ASSIGN_OR_RETURN(const absl::Duration overlap, ParseOverlap(request.overlap()));
+  if (name.name == caller.token && overlap < kOwnOverlap) {
+    // Were the answer lost, nothing would be left to ask again with.
+    return InvalidField("overlap", "a token that rotates itself needs an overlap of at least a minute");
+  }
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   SecureRandom random;
@@ -235,7 +241,7 @@ absl::Status OperatorServiceImpl::Rotate(const Identity& caller, const v1::Rotat
   StoredToken stored;
   const RequestKey key = MakeRequestKey(name.tenant, "RotateToken", request.request_id(), request);
   DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const v1::Token old, GetTokenNamed(transaction, name));
+    DPAR_ASSIGN_OR_RETURN(const v1::Token old, LockTokenNamed(transaction, name));
     DPAR_RETURN_IF_ERROR(ValidateRotation(old, now));
     // Whoever rotates a token holds the next one.
     DPAR_RETURN_IF_ERROR(RequireScopesOf(caller, name.tenant, old));
@@ -274,9 +280,9 @@ grpc::Status OperatorServiceImpl::RevokeToken(grpc::ServerContext* context, cons
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     const absl::Time now = absl::Now();
     return rooms_.database.Write([&](Transaction& transaction) -> absl::Status {
-      DPAR_RETURN_IF_ERROR(GetTokenNamed(transaction, name).status());
+      DPAR_RETURN_IF_ERROR(LockTokenNamed(transaction, name).status());
       DPAR_RETURN_IF_ERROR(dpar::RevokeToken(transaction, name.id, now));
-      DPAR_ASSIGN_OR_RETURN(*response, GetTokenNamed(transaction, name));
+      DPAR_ASSIGN_OR_RETURN(*response, LockTokenNamed(transaction, name));
       return absl::OkStatus();
     });
   });

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "server/store/unavailable.h"
 
 namespace dpar {
 namespace {
@@ -43,7 +44,7 @@ absl::Status ForCaller(const absl::Status& status) {
   if (status.ok() || (absl::IsCancelled(status) && !info.has_value())) {
     return status;
   }
-  if (!info.has_value() && absl::IsUnavailable(status)) {
+  if (absl::IsUnavailable(status) && (!info.has_value() || info->metadata().contains(kForTheLog))) {
     return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, kUnavailable);
   }
   if (!info.has_value() || absl::IsInternal(status) || absl::IsUnknown(status)) {

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
+#include "server/store/unavailable.h"
 
 namespace dpar {
 namespace {
@@ -164,6 +165,14 @@ TEST(ToGrpcStatusTest, EveryUnavailableErrorSaysWhenToTryAgain) {
 
 TEST(ToGrpcStatusTest, ACallThatWasCancelledIsCancelled) {
   EXPECT_EQ(ToGrpcStatus(absl::CancelledError("gone")).error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST(ForCallerTest, WordsOfTheStoreStayInTheLog) {
+  const absl::Status shown = ForCaller(StoreUnavailable("PostgreSQL: connection to server at \"10.0.3.7\" failed"));
+  EXPECT_EQ(shown.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(shown.message(), "the server or its store is busy or stopping; try again");
+  EXPECT_EQ(GetErrorInfo(shown)->reason(), "SERVER_UNAVAILABLE");
+  EXPECT_TRUE(GetErrorInfo(shown)->metadata().empty());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "absl/strings/strip.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/store/unavailable.h"
 
 namespace dpar {
 namespace {
@@ -59,7 +60,7 @@ absl::Status StateError(absl::string_view state, const std::string& words) {
   if (state.empty() || absl::StartsWith(state, "08") || state == "25P03" || state == "25006" ||
       absl::StartsWith(state, "53") || state == "55P03" || absl::StartsWith(state, "57") ||
       absl::StartsWith(state, "58")) {
-    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, words);
+    return StoreUnavailable(words);
   }
   if (absl::StartsWith(state, "XX00")) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, words);
@@ -160,7 +161,7 @@ absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(con
   auto connection = std::make_unique<PostgresConnection>(PQconnectdbParams(keywords, values, /*expand_dbname=*/1));
   PGconn* const raw = connection->raw_.get();
   if (!connection->usable()) {
-    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, Words(PQerrorMessage(raw)));
+    return StoreUnavailable(Words(PQerrorMessage(raw)));
   }
   // Errors come as results; notices would go to stderr.
   PQsetNoticeProcessor(

@@ -14,6 +14,7 @@
 #include "core/status_macros.h"
 #include "server/store/busy_names.h"
 #include "server/store/database.h"
+#include "server/store/unavailable.h"
 
 namespace dpar {
 namespace {
@@ -37,7 +38,7 @@ absl::Status SqliteError(sqlite3* connection, int code) {
     case SQLITE_IOERR:
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
-      return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, detail);
+      return StoreUnavailable(detail);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, detail);

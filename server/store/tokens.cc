@@ -78,6 +78,16 @@ absl::StatusOr<StoredToken> ReadToken(const Row& row) {
   return stored;
 }
 
+absl::StatusOr<StoredToken> QueryToken(Transaction& transaction, const std::string& token_id, absl::string_view lock) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(absl::StrCat("SELECT ", kTokenColumns, " FROM tokens WHERE id = $1", lock), {token_id}));
+  if (rows.empty()) {
+    return ResourceNotFound("tokens/" + token_id);
+  }
+  return ReadToken(rows[0]);
+}
+
 }  // namespace
 
 std::string TokenId(const std::string& token_name) { return token_name.substr(token_name.rfind('/') + 1); }
@@ -112,13 +122,7 @@ absl::Status InsertToken(Transaction& transaction, const StoredToken& stored) {
 }
 
 absl::StatusOr<StoredToken> GetToken(Transaction& transaction, const std::string& token_id) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query("SELECT " + std::string(kTokenColumns) + " FROM tokens WHERE id = $1", {token_id}));
-  if (rows.empty()) {
-    return ResourceNotFound("tokens/" + token_id);
-  }
-  return ReadToken(rows[0]);
+  return QueryToken(transaction, token_id, "");
 }
 
 absl::StatusOr<StoredToken> GetCertificateToken(Transaction& transaction, const std::string& certificate_uri) {
@@ -130,6 +134,10 @@ absl::StatusOr<StoredToken> GetCertificateToken(Transaction& transaction, const 
     return ResourceNotFound(certificate_uri);
   }
   return ReadToken(rows[0]);
+}
+
+absl::StatusOr<StoredToken> LockToken(Transaction& transaction, const std::string& token_id) {
+  return QueryToken(transaction, token_id, transaction.for_update());
 }
 
 absl::StatusOr<TokenPage> ListTokens(Transaction& transaction, const std::string& parent, int64_t page_size,

@@ -27,6 +27,8 @@ std::string TokenId(const std::string& token_name);
 absl::Status InsertToken(Transaction& transaction, const StoredToken& token);
 // By the token's id, the public part of a bearer token.
 absl::StatusOr<StoredToken> GetToken(Transaction& transaction, const std::string& token_id);
+// The same for whoever changes it: no other transaction does until this one ends.
+absl::StatusOr<StoredToken> LockToken(Transaction& transaction, const std::string& token_id);
 // The one that is not revoked. NOT_FOUND when there is none.
 absl::StatusOr<StoredToken> GetCertificateToken(Transaction& transaction, const std::string& certificate_uri);
 struct TokenPage {

@@ -88,7 +88,7 @@ class ManyWatchersTest : public ::testing::Test {
 };
 
 TEST_F(ManyWatchersTest, TwoThousandTakeNoThreadsAndLittleMemoryAndAllSeeTheEnd) {
-  Start({"--max-watches", "2100"});
+  Start({"--max-watches", "2100", "--max-idle-seconds", "600"});
   std::vector<Client> clients;
   for (int i = 0; i < kChannels; ++i) clients.push_back(Owner());
   Watchers first;

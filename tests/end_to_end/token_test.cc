@@ -99,7 +99,7 @@ TEST_F(TokenTest, TheErrorOfAnUnknownTokenDoesNotTellItFromARevokedOne) {
 TEST_F(TokenTest, AnExpiredTokenIsUnauthenticated) {
   const TenantAccess tenant = server().NewTenant();
   v1::CreateTokenRequest request = TokenRequest(tenant.name, v1::READER);
-  request.mutable_token()->mutable_expire_time()->set_seconds(absl::ToUnixSeconds(absl::Now()) + 5);
+  request.mutable_token()->mutable_expire_time()->set_seconds(absl::ToUnixSeconds(absl::Now()) + 15);
   const auto created = server().Operator().Call(&v1::OperatorService::Stub::CreateToken, request);
   ASSERT_THAT(created.status, IsOk());
   const absl::Time deadline = absl::Now() + absl::Minutes(1);
@@ -305,6 +305,11 @@ TEST_F(TokenTest, AnOverlapIsFromNothingToThirtyDays) {
   const Client owner = server().Owner(tenant);
   const auto token = Create(owner, TokenRequest(tenant.name, v1::READER));
   ASSERT_THAT(token.status, IsOk());
+  // Were the answer lost, a token that rotates itself could not ask again.
+  v1::WhoAmIRequest who;
+  const std::string own = owner.Call(&v1::ServerService::Stub::WhoAmI, who).value.token();
+  EXPECT_THAT(Rotate(owner, RotateRequest(own, 59)).status,
+              IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD));
   for (const int64_t overlap : {int64_t{-1}, int64_t{30 * 86'400 + 1}, std::numeric_limits<int64_t>::max()}) {
     EXPECT_THAT(Rotate(owner, RotateRequest(token.value.token().name(), overlap)).status,
                 IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD));
