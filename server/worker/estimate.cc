@@ -25,9 +25,9 @@ constexpr double kCopies = 2;
 // Above this width, full batches hold no copies.
 constexpr int64_t kCopiedFeatures = 16'384;
 
-// Seconds on one core of a 2.x GHz x86-64 server, from tests/benchmark: starting and saving, reading a byte of the
-// file, a feature entry of a full linear batch (and for each class of it), a feature entry and unit of any other step,
-// a weight's noise and update, a DP-APPR row.
+// Seconds on one core of an x86-64 server. Guessed: starting and saving, reading a byte of the file. Fitted to what
+// tests/benchmark prints: a feature entry of a full linear batch (and for each class of it), a feature entry and unit
+// of any other step, a weight's noise and update, a DP-APPR row.
 constexpr double kStart = 0.05;
 constexpr double kPerByte = 1e-9;
 constexpr double kPerEntry = 1.7e-9;

@@ -200,6 +200,25 @@ TEST_F(UploadTest, OpeningTwiceWithTheSameRequestIdGivesTheSameUpload) {
               IsError(grpc::StatusCode::ALREADY_EXISTS, v1::REQUEST_ID_REUSED));
 }
 
+TEST_F(UploadTest, AMessageOfTheLargestSizeIsReadAndOneByteMoreIsNot) {
+  v1::GetServerInfoRequest ask;
+  const v1::Limits limits = owner_->Call(&v1::ServerService::Stub::GetServerInfo, ask).value.limits();
+  const auto largest = static_cast<size_t>(limits.max_message_bytes());
+  v1::OpenUploadRequest request = OpenRequest(tenant_.name, bytes_, graph_.sizes);
+  request.set_dataset_id(std::string(largest / 2, 'a'));
+  request.set_dataset_id(std::string(largest / 2 + largest - request.ByteSizeLong(), 'a'));
+  // The id's length takes a byte more or less; the message does not.
+  while (request.ByteSizeLong() > largest) {
+    request.mutable_dataset_id()->pop_back();
+  }
+  ASSERT_EQ(request.ByteSizeLong(), largest);
+  EXPECT_THAT(owner_->Call(&v1::DatasetService::Stub::OpenUpload, request).status,
+              IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD));
+  request.mutable_dataset_id()->push_back('a');
+  EXPECT_EQ(owner_->Call(&v1::DatasetService::Stub::OpenUpload, request).status.error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
 TEST_F(UploadTest, SizesAboveALimitAreRefusedWithTheLimitsName) {
   v1::GetServerInfoRequest ask;
   const v1::Limits limits = owner_->Call(&v1::ServerService::Stub::GetServerInfo, ask).value.limits();
