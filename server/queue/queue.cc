@@ -80,16 +80,16 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   const std::string evaluation = reader.Text();
   const std::string progress = reader.Text();
   DPAR_RETURN_IF_ERROR(reader.status());
-  DPAR_RETURN_IF_ERROR(TextToMessage(spec, *job.mutable_spec()));
-  DPAR_RETURN_IF_ERROR(TextToMessage(plan, *job.mutable_plan()));
+  DPAR_RETURN_IF_ERROR(UnpackMessage(spec, *job.mutable_spec()));
+  DPAR_RETURN_IF_ERROR(UnpackMessage(plan, *job.mutable_plan()));
   if (left_units.has_value()) {
     job.mutable_plan()->set_left_units(*left_units);
   }
   if (!evaluation.empty()) {
-    DPAR_RETURN_IF_ERROR(TextToMessage(evaluation, *job.mutable_evaluation()));
+    DPAR_RETURN_IF_ERROR(UnpackMessage(evaluation, *job.mutable_evaluation()));
   }
   if (!progress.empty() && job.state() == v1::Job::RUNNING) {
-    DPAR_RETURN_IF_ERROR(TextToMessage(progress, *job.mutable_progress()));
+    DPAR_RETURN_IF_ERROR(UnpackMessage(progress, *job.mutable_progress()));
   }
   return stored;
 }
@@ -138,10 +138,10 @@ absl::StatusOr<v1::Job> ReadStanding(const Row& row) {
     return CorruptJob("a stored job has no state", job.name());
   }
   if (!progress.empty() && job.state() == v1::Job::RUNNING) {
-    DPAR_RETURN_IF_ERROR(TextToMessage(progress, *job.mutable_progress()));
+    DPAR_RETURN_IF_ERROR(UnpackMessage(progress, *job.mutable_progress()));
   }
   if (!plan.empty()) {
-    DPAR_RETURN_IF_ERROR(TextToMessage(plan, *job.mutable_plan()));
+    DPAR_RETURN_IF_ERROR(UnpackMessage(plan, *job.mutable_plan()));
   }
   return job;
 }
@@ -213,13 +213,10 @@ absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, S
 
 }  // namespace
 
-absl::StatusOr<JobTexts> MakeJobTexts(const v1::Job& job) {
+JobTexts MakeJobTexts(const v1::Job& job) {
   v1::Plan plan = job.plan();
   plan.clear_left_units();
-  JobTexts texts;
-  DPAR_ASSIGN_OR_RETURN(texts.spec, MessageToText(job.spec()));
-  DPAR_ASSIGN_OR_RETURN(texts.plan, MessageToText(plan));
-  return texts;
+  return {PackMessage(job.spec()), PackMessage(plan)};
 }
 
 absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, const JobTexts& texts, int64_t max_queued) {
@@ -369,7 +366,7 @@ absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& nam
   DPAR_ASSIGN_OR_RETURN(StoredJob stored, HoldLease(transaction, name, lease, now));
   std::string text;
   if (progress.has_value()) {
-    DPAR_ASSIGN_OR_RETURN(text, MessageToText(*progress));
+    text = PackMessage(*progress);
   }
   DPAR_RETURN_IF_ERROR(transaction.ExecuteLater("UPDATE jobs SET lease_expire_time = $2, progress = $3 WHERE name = $1",
                                                 {name, absl::ToUnixMicros(now + duration), TextOrNull(text)},
@@ -395,7 +392,7 @@ absl::Status Requeue(Transaction& transaction, const std::string& name, bool cou
 absl::Status Succeed(Transaction& transaction, const std::string& name, const JobOutput& output, absl::Time now) {
   std::string evaluation;
   if (output.evaluation.has_value()) {
-    DPAR_ASSIGN_OR_RETURN(evaluation, MessageToText(*output.evaluation));
+    evaluation = PackMessage(*output.evaluation);
   }
   DPAR_RETURN_IF_ERROR(transaction.ExecuteLater(
       "UPDATE jobs SET state = $2, end_time = $3, evaluation = $6, progress = NULL "

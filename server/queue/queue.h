@@ -37,7 +37,7 @@ struct JobTexts {
   std::string spec;
   std::string plan;  // without left_units, which the transaction finds out
 };
-absl::StatusOr<JobTexts> MakeJobTexts(const v1::Job& job);
+JobTexts MakeJobTexts(const v1::Job& job);
 
 // Files, certificate and evaluation of a job that succeeded.
 struct JobOutput {

@@ -66,7 +66,7 @@ class QueueTest : public ::testing::TestWithParam<Engine> {
     stored.job.set_priority(wanted.priority);
     stored.job.set_memory_bytes(wanted.memory_bytes);
     *stored.job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow + absl::Seconds(order)));
-    return Write([&](Transaction& t) { return Enqueue(t, stored, *MakeJobTexts(stored.job), wanted.max_queued); });
+    return Write([&](Transaction& t) { return Enqueue(t, stored, MakeJobTexts(stored.job), wanted.max_queued); });
   }
   absl::Status Add(const std::string& id, int order) { return Add(id, order, Wanted()); }
 
@@ -402,8 +402,9 @@ TEST_P(QueueTest, NoJobIsLeasedTwiceByManyAtOnce) {
 
 TEST_P(QueueTest, AJobThatNobodyCouldHaveWrittenIsCorruption) {
   ASSERT_TRUE(Add("a", 1).ok());
-  for (const char* change : {"state = 0", "state = 9", "state = 3", "attempts = -1", "failure = 'x'",
-                             "attempts = 4294967297", "plan = '{'", "spec = '[]'", "memory_bytes = -1", "state = 2"}) {
+  for (const char* change :
+       {"state = 0", "state = 9", "state = 3", "attempts = -1", "failure = 'x'", "attempts = 4294967297", "plan = '{'",
+        "plan = '{]'", "plan = 'AAA='", "plan = '!'", "spec = '[]'", "memory_bytes = -1", "state = 2"}) {
     const absl::Status undone = Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(t.Execute(absl::StrCat("UPDATE jobs SET ", change), {}).status());
       EXPECT_EQ(Reason(GetJob(t, "tenants/acme/jobs/a").status()), "STORE_CORRUPT") << change;
@@ -411,6 +412,17 @@ TEST_P(QueueTest, AJobThatNobodyCouldHaveWrittenIsCorruption) {
     });
     EXPECT_TRUE(absl::IsCancelled(undone)) << undone;
   }
+}
+
+TEST_P(QueueTest, MessagesOfAnOlderSchemaAreRead) {
+  ASSERT_TRUE(Add("a", 0).ok());
+  const v1::Job before = Get("a");
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                DPAR_ASSIGN_OR_RETURN(const std::string spec, MessageToText(before.spec()));
+                DPAR_ASSIGN_OR_RETURN(const std::string plan, MessageToText(before.plan()));
+                return t.Execute("UPDATE jobs SET spec = $1, plan = $2", {spec, plan}).status();
+              }).ok());
+  EXPECT_EQ(Get("a").SerializeAsString(), before.SerializeAsString());
 }
 
 TEST_P(QueueTest, PagesAreNewestFirstAndJoinUp) {

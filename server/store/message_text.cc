@@ -3,12 +3,22 @@
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/util/time_util.h>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 
 namespace dpar {
 
 using google::protobuf::util::TimeUtil;
+
+namespace {
+
+absl::Status Unreadable() {
+  return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a stored message could not be read back");
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> MessageToText(const google::protobuf::Message& message) {
   std::string text;
@@ -20,9 +30,21 @@ absl::StatusOr<std::string> MessageToText(const google::protobuf::Message& messa
 
 absl::Status TextToMessage(const std::string& text, google::protobuf::Message& message) {
   if (!google::protobuf::util::JsonStringToMessage(text, &message).ok()) {
-    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a stored message could not be read back");
+    return Unreadable();
   }
   return absl::OkStatus();
+}
+
+std::string PackMessage(const google::protobuf::Message& message) {
+  return absl::Base64Escape(message.SerializeAsString());
+}
+
+absl::Status UnpackMessage(const std::string& text, google::protobuf::Message& message) {
+  if (absl::StartsWith(text, "{")) {
+    return TextToMessage(text, message);
+  }
+  std::string bytes;
+  return absl::Base64Unescape(text, &bytes) && message.ParseFromString(bytes) ? absl::OkStatus() : Unreadable();
 }
 
 google::protobuf::Timestamp ToTimestamp(int64_t microseconds) {

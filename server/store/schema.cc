@@ -11,8 +11,8 @@
 namespace dpar {
 namespace {
 
-// Times are microseconds since 1970 in UTC. Messages (spec, plan, event, evaluation) are their JSON, keys and salts
-// hex.
+// Times are microseconds since 1970 in UTC. Messages are their JSON until another version says otherwise, keys and
+// salts hex.
 constexpr const char* kVersion1 = R"sql(
 CREATE TABLE tenants (
   name TEXT PRIMARY KEY,
@@ -153,7 +153,11 @@ ALTER TABLE tokens ADD COLUMN certificate_uri TEXT;
 CREATE UNIQUE INDEX tokens_by_certificate ON tokens (certificate_uri) WHERE revoke_time IS NULL
 )sql";
 
-constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3, kVersion4};
+// From here on, a job's messages (spec, plan, evaluation, progress) are packed (message_text.h), which programs of
+// version 4 cannot read. Rows that have their JSON stay as they are.
+constexpr const char* kVersion5 = "";
+
+constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
 
 // Two servers that start at once on an empty store.
 constexpr absl::Duration kMigrationPatience = absl::Minutes(1);
@@ -182,7 +186,8 @@ absl::Status MigrateTo(Database& database, int64_t target) {
                                     kSteps.size(), "; run a newer dpard"));
     }
     for (int64_t step = version; step < target; ++step) {
-      for (const absl::string_view statement : absl::StrSplit(kSteps.at(static_cast<size_t>(step)), ';')) {
+      for (const absl::string_view statement :
+           absl::StrSplit(kSteps.at(static_cast<size_t>(step)), ';', absl::SkipWhitespace())) {
         DPAR_RETURN_IF_ERROR(transaction.Execute(statement, {}).status());
       }
     }

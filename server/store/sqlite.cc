@@ -1,8 +1,18 @@
 // The embedded engine: one connection that writes, and as many that read as there are readers at once. In WAL mode
 // readers see the last commit and never wait for the writer. One process has the store to itself.
+//
+// Transactions that arrive while one is being written are committed together: a commit waits for the disk, and that is
+// most of what a transaction takes. One of their threads leads, and runs all their bodies, each in a savepoint of its
+// own. Each sees what those before it in the group did, and nobody is answered before the commit that makes it durable
+// for all of them. If that fails, none of them happened, and all of them hear so: also one that was refused, since what
+// it was refused for may never have happened.
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <deque>
+#include <exception>
 #include <memory>
+#include <new>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -20,12 +30,17 @@ namespace dpar {
 namespace {
 
 constexpr int kBusyTimeoutMilliseconds = 10'000;
-// Connections that are kept for later reads. Each holds a cache of up to 2 MB, which a burst of readers must not leave
+// Connections that are kept for later reads, and what each keeps in memory: a burst of readers must not leave much
 // behind.
 constexpr size_t kMaxIdleReaders = 16;
+constexpr int kReaderCacheKibibytes = 2'000;
 // How long the log may grow before its pages go to the database, 16 MiB: the longer, the more changes of a page become
 // one. A reservation writes about ten pages.
 constexpr int kCheckpointPages = 4096;
+// What the connection that writes keeps of the database in memory, at most. What it keeps it need not read again.
+constexpr int kWriterCacheKibibytes = 65'536;
+// Transactions in one commit. What they wrote stays in memory until then, and the first waits for the last.
+constexpr size_t kMaxGroup = 64;
 
 absl::Status SqliteError(sqlite3* connection, int code) {
   const std::string detail = absl::StrCat("SQLite: ", sqlite3_errmsg(connection));
@@ -85,7 +100,7 @@ struct Prepared {
 // A connection and the statements that were prepared on it. Statements are a fixed set of texts, so none is dropped.
 class Connection {
  public:
-  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path) {
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path, int cache_kibibytes) {
     sqlite3* raw = nullptr;
     const int code =
         sqlite3_open_v2(path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, nullptr);
@@ -97,6 +112,7 @@ class Connection {
     sqlite3_busy_timeout(raw, kBusyTimeoutMilliseconds);
     DPAR_RETURN_IF_ERROR(connection->Exec("PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"));
     DPAR_RETURN_IF_ERROR(connection->Exec(absl::StrCat("PRAGMA wal_autocheckpoint=", kCheckpointPages).c_str()));
+    DPAR_RETURN_IF_ERROR(connection->Exec(absl::StrCat("PRAGMA cache_size=-", cache_kibibytes).c_str()));
     return connection;
   }
 
@@ -218,19 +234,76 @@ class SqliteTransaction final : public Transaction {
   absl::Status unchanged_;
 };
 
+// Rolls back what is open when it goes, also when memory runs out. The error that ended the transaction is the one to
+// report; closing it cannot fail in a way that keeps it open.
+class RollBackUnlessCommitted {
+ public:
+  explicit RollBackUnlessCommitted(Connection& connection) : connection_(connection) {}
+  RollBackUnlessCommitted(const RollBackUnlessCommitted&) = delete;
+  RollBackUnlessCommitted& operator=(const RollBackUnlessCommitted&) = delete;
+  ~RollBackUnlessCommitted() {
+    if (open()) {
+      connection_.Run("ROLLBACK").IgnoreError();
+    }
+  }
+
+  // False also when an error had SQLite roll everything back by itself.
+  [[nodiscard]] bool open() const { return sqlite3_get_autocommit(connection_.raw()) == 0; }
+
+ private:
+  Connection& connection_;
+};
+
+absl::Status RunBody(const Database::Body& body, SqliteTransaction& transaction) {
+  DPAR_RETURN_IF_ERROR(body(transaction));
+  return transaction.unchanged();
+}
+
 // Runs `body` between `begin` and COMMIT, or rolls back.
 absl::Status RunTransaction(Connection& connection, absl::string_view begin, SqliteTransaction& transaction,
                             const Database::Body& body) {
   DPAR_RETURN_IF_ERROR(connection.Run(begin));
-  // Also when memory runs out inside. The error that ended the transaction is the one to report; closing it cannot fail
-  // in a way that keeps it open.
-  const absl::Cleanup roll_back = [&connection] {
-    if (sqlite3_get_autocommit(connection.raw()) == 0) {
-      connection.Run("ROLLBACK").IgnoreError();
-    }
-  };
-  DPAR_RETURN_IF_ERROR(body(transaction));
-  DPAR_RETURN_IF_ERROR(transaction.unchanged());
+  const RollBackUnlessCommitted roll_back(connection);
+  DPAR_RETURN_IF_ERROR(RunBody(body, transaction));
+  return connection.Run("COMMIT");
+}
+
+// A transaction whose caller waits for it.
+struct Turn {
+  const Database::Body& body;
+  absl::Status status;
+  std::exception_ptr thrown;  // by the body; whoever waits gets it
+  std::vector<std::string> notices;
+  bool done = false;
+};
+
+// Runs one body of a group in a savepoint. An error is one of the savepoint itself, and ends the group.
+absl::Status RunTurn(Connection& connection, const RollBackUnlessCommitted& whole, Turn& turn) {
+  DPAR_RETURN_IF_ERROR(connection.Run("SAVEPOINT turn"));
+  SqliteTransaction transaction(connection);
+  try {
+    turn.status = RunBody(turn.body, transaction);
+  } catch (...) {
+    turn.thrown = std::current_exception();
+  }
+  if (!whole.open()) {
+    return turn.status.ok() ? StoreUnavailable("SQLite rolled a group of transactions back") : turn.status;
+  }
+  if (turn.thrown != nullptr || !turn.status.ok()) {
+    DPAR_RETURN_IF_ERROR(connection.Run("ROLLBACK TO turn"));
+  } else {
+    turn.notices = transaction.notices();
+  }
+  return connection.Run("RELEASE turn");
+}
+
+// Runs and commits them all.
+absl::Status RunGroup(Connection& connection, const std::vector<Turn*>& group) {
+  DPAR_RETURN_IF_ERROR(connection.Run("BEGIN IMMEDIATE"));
+  const RollBackUnlessCommitted whole(connection);
+  for (Turn* const turn : group) {
+    DPAR_RETURN_IF_ERROR(RunTurn(connection, whole, *turn));
+  }
   return connection.Run("COMMIT");
 }
 
@@ -240,16 +313,18 @@ class SqliteDatabase final : public Database {
       : path_(std::move(path)), writer_(std::move(writer)) {}
 
   absl::Status Write(const Body& body) override {
-    std::vector<std::string> notices;
-    {
-      const absl::MutexLock lock(&writer_mutex_);
-      SqliteTransaction transaction(*writer_);
-      DPAR_RETURN_IF_ERROR(RunTransaction(*writer_, "BEGIN IMMEDIATE", transaction, body));
-      notices = transaction.notices();
+    Turn turn{body, {}, {}, {}, false};
+    const std::vector<Turn*> group = JoinGroup(turn);
+    if (!group.empty()) {
+      Lead(group);
     }
-    if (!notices.empty()) {
+    if (turn.thrown != nullptr) {
+      std::rethrow_exception(turn.thrown);
+    }
+    DPAR_RETURN_IF_ERROR(turn.status);
+    if (!turn.notices.empty()) {
       const absl::MutexLock lock(&listener_mutex_);
-      for (const std::string& notice : notices) {
+      for (const std::string& notice : turn.notices) {
         if (listener_) {
           listener_(notice);
         }
@@ -281,6 +356,54 @@ class SqliteDatabase final : public Database {
   [[nodiscard]] bool shared() const override { return false; }
 
  private:
+  // Waits until the turn is done, by someone else, or is the first of those that wait: then whoever called leads, and
+  // gets the group, with its own turn in it.
+  std::vector<Turn*> JoinGroup(Turn& turn) {
+    std::vector<Turn*> group;
+    group.reserve(kMaxGroup);  // while nobody knows of the turn: what follows must not fail
+    const absl::MutexLock lock(&turns_mutex_);
+    turns_.push_back(&turn);
+    const auto called = [this, &turn]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turns_mutex_) {
+      return turn.done || (!led_ && turns_.front() == &turn);
+    };
+    turns_mutex_.Await(absl::Condition(&called));
+    if (!turn.done) {
+      const auto end = turns_.begin() + static_cast<std::ptrdiff_t>(std::min(turns_.size(), kMaxGroup));
+      group.assign(turns_.begin(), end);
+      turns_.erase(turns_.begin(), end);
+      led_ = true;
+    }
+    return group;
+  }
+
+  void Lead(const std::vector<Turn*>& group) {
+    absl::Status status;
+    try {
+      status = group.size() == 1 ? RunAlone(*group.front()) : RunGroup(*writer_, group);
+    } catch (const std::bad_alloc&) {
+      status = StoreUnavailable("memory ran out");
+    }
+    const absl::MutexLock lock(&turns_mutex_);
+    for (Turn* const turn : group) {
+      if (!status.ok()) {
+        turn->status = status;
+      }
+      turn->done = true;
+    }
+    led_ = false;
+  }
+
+  absl::Status RunAlone(Turn& turn) {
+    SqliteTransaction transaction(*writer_);
+    try {
+      DPAR_RETURN_IF_ERROR(RunTransaction(*writer_, "BEGIN IMMEDIATE", transaction, turn.body));
+      turn.notices = transaction.notices();
+    } catch (...) {
+      turn.thrown = std::current_exception();
+    }
+    return absl::OkStatus();
+  }
+
   absl::StatusOr<std::unique_ptr<Connection>> TakeReader() {
     {
       const absl::MutexLock lock(&readers_mutex_);
@@ -290,13 +413,15 @@ class SqliteDatabase final : public Database {
         return reader;
       }
     }
-    return Connection::Open(path_);
+    return Connection::Open(path_, kReaderCacheKibibytes);
   }
 
   const std::string path_;
   BusyNames names_;
-  absl::Mutex writer_mutex_;
-  const std::unique_ptr<Connection> writer_ ABSL_PT_GUARDED_BY(writer_mutex_);
+  const std::unique_ptr<Connection> writer_;  // of whoever leads
+  absl::Mutex turns_mutex_;
+  std::deque<Turn*> turns_ ABSL_GUARDED_BY(turns_mutex_);  // that wait
+  bool led_ ABSL_GUARDED_BY(turns_mutex_) = false;         // whether someone runs a group
   absl::Mutex readers_mutex_;
   std::vector<std::unique_ptr<Connection>> readers_ ABSL_GUARDED_BY(readers_mutex_);
   absl::Mutex listener_mutex_;
@@ -306,7 +431,7 @@ class SqliteDatabase final : public Database {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Database>> OpenSqlite(const std::string& path) {
-  DPAR_ASSIGN_OR_RETURN(std::unique_ptr<Connection> writer, Connection::Open(path));
+  DPAR_ASSIGN_OR_RETURN(std::unique_ptr<Connection> writer, Connection::Open(path, kWriterCacheKibibytes));
   return std::make_unique<SqliteDatabase>(path, std::move(writer));
 }
 

@@ -141,7 +141,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   job.set_memory_bytes(EstimateJobBytes(plan, sizes, basis.dataset.stored_bytes, limits.threads));
   planned.estimated_time = EstimateJobTime(plan, sizes, basis.dataset.stored_bytes, limits.threads);
   DPAR_RETURN_IF_ERROR(CheckMemory(job.memory_bytes(), limits.max_job_bytes));
-  DPAR_ASSIGN_OR_RETURN(planned.texts, MakeJobTexts(job));
+  planned.texts = MakeJobTexts(job);
   return planned;
 }
 

@@ -2,10 +2,10 @@
 //
 // For each engine: reservations (what CreateJob does to the store) and jobs (submitted, leased, released, without the
 // training) per second, by 1, 8 and 64 clients on distinct datasets, as ratios to bare durable commits by as many
-// clients on the same store; and the time to admit a job on datasets with a longer and longer past, with the commit and
-// without it, since a slow disk would hide what grows. The measurements
-// take turns, because others share the machine, and the median of the turns counts, of rates and of ratios each. A
-// client is a thread of this program; what planning, TLS and gRPC cost is no part of it.
+// clients on the same store, each a transaction of one statement; and the time to admit a job on datasets with a longer
+// and longer past, with the commit and without it, since a slow disk would hide what grows. The measurements take
+// turns, because others share the machine, and the median of the turns counts, of rates and of ratios each. A client is
+// a thread of this program; what planning, TLS and gRPC cost is no part of it.
 //
 // Admission counts a tenant's live jobs, which a server limits to 100 unless told otherwise. The queue is emptied, off
 // the clock, before a tenant has five times as many.

@@ -56,7 +56,7 @@ JobOutput WriteOutput(const DataDirectory& directory) {
 }  // namespace
 
 LedgerWorld::LedgerWorld(testing::Engine engine, int clients, Tenants tenants)
-    : store_(engine), key_(SigningKey::Generate().value()), output_(WriteOutput(store_.directory())) {
+    : engine_(engine), store_(engine), key_(SigningKey::Generate().value()), output_(WriteOutput(store_.directory())) {
   Write([](Transaction& transaction) {
     return transaction.Execute("CREATE TABLE bare_rows (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)", {}).status();
   });
@@ -105,6 +105,9 @@ void LedgerWorld::Write(const Database::Body& body) {
 std::string LedgerWorld::NextId() { return absl::StrCat("id-", ++ids_); }
 
 void LedgerWorld::Commit(int client) {
+  // SQLite commits one transaction at a time. That the store gathers those that wait into one commit is its own doing,
+  // so there is never a second one that waits here.
+  const absl::MutexLockMaybe lock(engine_ == testing::Engine::kSqlite ? &one_at_a_time_ : nullptr);
   Write([client](Transaction& transaction) {
     return transaction.Execute("UPDATE bare_rows SET value = value + 1 WHERE id = $1", {int64_t{client}}).status();
   });

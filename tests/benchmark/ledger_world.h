@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/synchronization/mutex.h"
 #include "core/certificate/signing_key.h"
 #include "server/queue/queue.h"
 #include "server/store/testing/temporary_store.h"
@@ -25,7 +26,8 @@ class LedgerWorld {
   // A dataset with a budget for every client.
   LedgerWorld(testing::Engine engine, int clients, Tenants tenants);
 
-  // A bare durable commit: one statement that changes one row of the client's own.
+  // A bare durable commit: one statement that changes one row of the client's own, in a transaction and a commit of its
+  // own, as the engine makes them.
   void Commit(int client);
   // What CreateJob does to the store, on the client's own dataset. The plan and its price were made before, as the
   // service makes them before its transaction.
@@ -60,10 +62,12 @@ class LedgerWorld {
   // Nothing when every queued job is being leased by somebody else at this moment.
   std::optional<StoredJob> LeaseOne();
 
+  const testing::Engine engine_;
   testing::TemporaryStore store_;
   const SigningKey key_;
   JobOutput output_;
   std::vector<Client> clients_;
+  absl::Mutex one_at_a_time_;
   std::atomic<int64_t> ids_ = 0;
   std::atomic<int64_t> commits_ = 0;
 };
