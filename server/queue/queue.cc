@@ -166,10 +166,11 @@ absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
           "UNION ALL "
           "SELECT (SELECT MIN(j.tenant) FROM jobs j WHERE j.state = $1 AND j.tenant > waiting.tenant) FROM waiting "
           "WHERE waiting.tenant IS NOT NULL) "
-          "SELECT w.tenant, (SELECT COUNT(*) FROM jobs r WHERE r.state = $2 AND r.tenant = w.tenant) AS running, "
+          "SELECT w.tenant, COALESCE(r.jobs, 0) AS running, "
           "COALESCE((SELECT MAX(s.start_time) FROM jobs s WHERE s.tenant = w.tenant AND s.start_time IS NOT NULL), 0) "
           "AS last_start "
-          "FROM waiting w WHERE w.tenant IS NOT NULL ORDER BY running, last_start, w.tenant",
+          "FROM waiting w LEFT JOIN (SELECT tenant, COUNT(*) AS jobs FROM jobs WHERE state = $2 GROUP BY tenant) r "
+          "ON r.tenant = w.tenant WHERE w.tenant IS NOT NULL ORDER BY running, last_start, w.tenant",
           {kQueued, kRunning}));
   std::vector<Waiting> waiting;
   for (const Row& row : rows) {

@@ -155,12 +155,35 @@ CREATE UNIQUE INDEX tokens_by_certificate ON tokens (certificate_uri) WHERE revo
 
 // From here on, a job's messages (spec, plan, evaluation, progress) are packed (message_text.h), which programs of
 // version 4 cannot read. Rows that have their JSON stay as they are.
-constexpr const char* kVersion5 = "";
+//
+// PostgreSQL also drops the references of what every job writes. For each it looks a row up and locks it, which jobs of
+// one tenant then share; SQLite only looks. Rows that others refer to are never removed (a dataset is marked as
+// deleted), and a reservation and a release hold the rows that theirs name, so the references guard nothing that could
+// happen.
+constexpr const char* kVersion5OfPostgres = R"sql(
+ALTER TABLE jobs DROP CONSTRAINT jobs_tenant_fkey;
+ALTER TABLE jobs DROP CONSTRAINT jobs_dataset_fkey;
+ALTER TABLE jobs DROP CONSTRAINT jobs_budget_id_fkey;
+ALTER TABLE ledger_entries DROP CONSTRAINT ledger_entries_budget_id_fkey;
+ALTER TABLE outputs DROP CONSTRAINT outputs_job_fkey
+)sql";
 
-constexpr std::array<const char*, kSchemaVersion> kSteps = {kVersion1, kVersion2, kVersion3, kVersion4, kVersion5};
+struct Step {
+  const char* both = "";
+  const char* postgres = "";
+};
+constexpr std::array<Step, kSchemaVersion> kSteps = {
+    {{kVersion1}, {kVersion2}, {kVersion3}, {kVersion4}, {"", kVersion5OfPostgres}}};
 
 // Two servers that start at once on an empty store.
 constexpr absl::Duration kMigrationPatience = absl::Minutes(1);
+
+absl::Status RunStatements(Transaction& transaction, absl::string_view text) {
+  for (const absl::string_view statement : absl::StrSplit(text, ';', absl::SkipWhitespace())) {
+    DPAR_RETURN_IF_ERROR(transaction.Execute(statement, {}).status());
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -168,7 +191,8 @@ absl::Status Migrate(Database& database) { return MigrateTo(database, kSchemaVer
 
 absl::Status MigrateTo(Database& database, int64_t target) {
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, database.Hold("schema", kMigrationPatience));
-  return database.Write([target](Transaction& transaction) -> absl::Status {
+  const bool postgres = database.shared();
+  return database.Write([target, postgres](Transaction& transaction) -> absl::Status {
     DPAR_RETURN_IF_ERROR(
         transaction.Execute("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)", {}).status());
     DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query("SELECT version FROM schema_version", {}));
@@ -186,10 +210,9 @@ absl::Status MigrateTo(Database& database, int64_t target) {
                                     kSteps.size(), "; run a newer dpard"));
     }
     for (int64_t step = version; step < target; ++step) {
-      for (const absl::string_view statement :
-           absl::StrSplit(kSteps.at(static_cast<size_t>(step)), ';', absl::SkipWhitespace())) {
-        DPAR_RETURN_IF_ERROR(transaction.Execute(statement, {}).status());
-      }
+      const Step& texts = kSteps.at(static_cast<size_t>(step));
+      DPAR_RETURN_IF_ERROR(RunStatements(transaction, texts.both));
+      DPAR_RETURN_IF_ERROR(RunStatements(transaction, postgres ? texts.postgres : ""));
     }
     return transaction.Execute("UPDATE schema_version SET version = $1", {std::max(version, target)}).status();
   });

@@ -8,7 +8,7 @@
 // a thread of this program; what planning, TLS and gRPC cost is no part of it.
 //
 // Admission counts a tenant's live jobs, which a server limits to 100 unless told otherwise. The queue is emptied, off
-// the clock, before a tenant has five times as many.
+// the clock, when a tenant has as many.
 //
 // One job needs three durable commits: its reservation, its lease, its release. A job that runs for longer needs one
 // more each second, which renews its lease. So jobs at half the speed of commits are 0.5 / 3 of them per second.
@@ -39,9 +39,8 @@ constexpr int kTurns = 7;
 constexpr int kAdmissionTurns = 21;
 constexpr int kAdmissionsInTurn = 20;
 constexpr double kCommitsOfJob = 3;
-// Jobs of a tenant that wait at once: five times what a server admits unless it is told otherwise. Admission counts
-// them.
-constexpr int64_t kLongestQueue = 500;
+// Jobs of a tenant that wait at once: what a server admits unless it is told otherwise. Admission counts them.
+constexpr int64_t kLongestQueue = 100;
 constexpr double kWantedReservations = 0.5;
 constexpr double kWantedJobs = 0.5 / kCommitsOfJob;
 // The longest past may cost that much more than the shortest and still be called flat: noise and the depth of an index.
