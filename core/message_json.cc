@@ -1,5 +1,7 @@
 #include "core/message_json.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -197,6 +199,69 @@ absl::Status ReadMessage(const Json& json, const std::string& path, int depth, c
   return absl::OkStatus();
 }
 
+absl::Status CheckMessage(const Message& message, const std::string& path, int depth,
+                          const std::set<std::string>& left_out);
+
+// A field that is present and no list.
+absl::Status CheckValue(const Message& message, const std::string& path, int depth, const FieldDescriptor* field) {
+  const Reflection* reflection = message.GetReflection();
+  const auto field_path = [&] { return absl::StrCat(path, ".", field->name()); };
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return std::isfinite(reflection->GetDouble(message, field)) ? absl::OkStatus()
+                                                                  : Mistyped(field_path(), "a number");
+    case FieldDescriptor::CPPTYPE_STRING: {
+      const std::string text = reflection->GetString(message, field);
+      const bool ascii =
+          std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 128; });
+      return ascii ? absl::OkStatus() : Mistyped(field_path(), "ASCII");
+    }
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const int number = reflection->GetEnumValue(message, field);
+      return field->enum_type()->FindValueByNumber(number) != nullptr ? absl::OkStatus()
+                                                                      : Mistyped(field_path(), "a known enumerator");
+    }
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return CheckMessage(reflection->GetMessage(message, field), field_path(), depth + 1, {});
+    default:
+      return absl::OkStatus();
+  }
+}
+
+absl::Status CheckMessage(const Message& message, const std::string& path, int depth,
+                          const std::set<std::string>& left_out) {
+  if (depth > kMaxMessageDepth) {
+    return Mistyped(path, absl::StrCat("an object, at most ", kMaxMessageDepth, " deep"));
+  }
+  const Descriptor* descriptor = message.GetDescriptor();
+  const Reflection* reflection = message.GetReflection();
+  for (int i = 0; i < descriptor->real_oneof_decl_count(); ++i) {
+    if (!reflection->HasOneof(message, descriptor->oneof_decl(i))) {
+      return Mistyped(path, absl::StrCat("an object with one of its choices of ", descriptor->oneof_decl(i)->name()));
+    }
+  }
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const FieldDescriptor* field = descriptor->field(i);
+    if (left_out.contains(field->name()) || (MayBeAbsent(field) && !reflection->HasField(message, field))) {
+      continue;
+    }
+    if (!field->is_repeated()) {
+      DPAR_RETURN_IF_ERROR(CheckValue(message, path, depth, field));
+      continue;
+    }
+    const int size = reflection->FieldSize(message, field);
+    if (static_cast<size_t>(size) > kMaxListedMessages) {
+      return Mistyped(absl::StrCat(path, ".", field->name()),
+                      absl::StrCat("a list of at most ", kMaxListedMessages, " objects"));
+    }
+    for (int j = 0; j < size; ++j) {
+      DPAR_RETURN_IF_ERROR(CheckMessage(reflection->GetRepeatedMessage(message, field, j),
+                                        absl::StrCat(path, ".", field->name(), "[", j, "]"), depth + 1, {}));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 Json MessageToJson(const Message& message, const std::set<std::string>& left_out) {
@@ -214,6 +279,11 @@ Json MessageToJson(const Message& message, const std::set<std::string>& left_out
 absl::Status MessageFromJson(const Json& json, const std::string& path, Message& message,
                              const std::set<std::string>& left_out) {
   return ReadMessage(json, path, 1, left_out, message);
+}
+
+absl::Status CheckMessageForJson(const Message& message, const std::string& path,
+                                 const std::set<std::string>& left_out) {
+  return CheckMessage(message, path, 1, left_out);
 }
 
 }  // namespace dpar

@@ -254,8 +254,30 @@ struct Flags {
   std::optional<std::string> print;
   Config::Command command = Config::Command::kServe;
   Config::Parts parts = Config::Parts::kAll;
+  std::string key_id;
+  std::string revoke_reason;
   std::map<std::string, std::string> values;
 };
+
+// Declares `keys` and the commands below it; what was parsed goes to `flags`.
+void AddKeyCommands(CLI::App& app, Flags& flags) {
+  CLI::App* keys = app.add_subcommand("keys", "the keys that certificates are signed with; also while a server runs");
+  keys->require_subcommand(1);
+  keys->fallthrough();
+  const auto add = [&](const char* name, Config::Command command, const char* help) {
+    CLI::App* added = keys->add_subcommand(name, help);
+    added->fallthrough();
+    added->callback([&flags, command] { flags.command = command; });
+    return added;
+  };
+  add("list", Config::Command::kListKeys, "every key with when it was made, retired and revoked");
+  add("print", Config::Command::kPrintKeys, "every public key in PEM, for those who verify certificates");
+  add("rotate", Config::Command::kRotateKey, "make a new key and sign with it from now on");
+  CLI::App* revoke = add("revoke", Config::Command::kRevokeKey,
+                         "say that a key may have been in other hands; the one that signs now is replaced first");
+  revoke->add_option("KEY_ID", flags.key_id, "the key's id, or 8 digits of it")->required();
+  revoke->add_option("--reason", flags.revoke_reason, "why, in one line that everybody may read")->required();
+}
 
 absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, const std::vector<Setting>& settings) {
   CLI::App app("dpard trains node classifiers on private graphs under node-level differential privacy.", "dpard");
@@ -274,6 +296,8 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
       app.add_subcommand("init", "make certificates, signing key and the first operator token, say where, and stop");
   CLI::App* check = app.add_subcommand(
       "check", "verify every sealed dataset and every ledger, say what was found, and stop; also while a server runs");
+  Flags flags;
+  AddKeyCommands(app, flags);
   std::map<std::string, std::vector<std::string>> given;
   const auto add = [&](const std::string& name, const std::string& type, const std::string& help) {
     CLI::Option* option = app.add_option(absl::StrCat("--", name), given[name], help)->allow_extra_args(false);
@@ -289,7 +313,6 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
         setting.shown_default.empty() ? "" : absl::StrCat(" (default ", setting.shown_default, ")");
     add(setting.name, setting.type, absl::StrCat(setting.help, shown, " [env ", EnvironmentName(setting.name), "]"));
   }
-  Flags flags;
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app.parse(reversed);
@@ -366,6 +389,8 @@ absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& argum
   invocation.print = flags.print;
   invocation.config.command = flags.command;
   invocation.config.parts = flags.parts;
+  invocation.config.key_id = flags.key_id;
+  invocation.config.revoke_reason = flags.revoke_reason;
   if (invocation.print.has_value()) {
     return invocation;
   }

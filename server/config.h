@@ -14,11 +14,13 @@
 namespace dpar {
 
 struct Config {
-  enum class Command { kServe, kInit, kCheck };
+  enum class Command { kServe, kInit, kCheck, kListKeys, kPrintKeys, kRotateKey, kRevokeKey };
   enum class Parts { kAll, kNoWorker, kWorkerOnly };
 
   Command command = Command::kServe;
   Parts parts = Parts::kAll;
+  std::string key_id;         // of kRevokeKey
+  std::string revoke_reason;  // the same
   std::string data_dir = "./dpar-data";
   std::string store;                      // postgresql://...; empty is the SQLite file of the data directory
   std::string address_file;               // empty is `address` in the data directory

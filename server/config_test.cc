@@ -219,6 +219,30 @@ TEST_F(ConfigTest, HelpShowsEveryFlagItsVariableAndItsDefault) {
   EXPECT_THAT(help, HasSubstr("check"));
 }
 
+TEST_F(ConfigTest, KeyCommandsTakeTheirArgumentsAndThoseOfEveryCommand) {
+  EXPECT_EQ(Parse({"keys", "list"}).value().config.command, Config::Command::kListKeys);
+  EXPECT_EQ(Parse({"keys", "print"}).value().config.command, Config::Command::kPrintKeys);
+  const Config rotate = Parse({"keys", "rotate", "--data-dir", "/d"}).value().config;
+  EXPECT_EQ(rotate.command, Config::Command::kRotateKey);
+  EXPECT_EQ(rotate.data_dir, "/d");
+  const Config revoke =
+      Parse({"--data-dir", "/d", "keys", "revoke", "0123abcd", "--reason", "two words"}).value().config;
+  EXPECT_EQ(revoke.command, Config::Command::kRevokeKey);
+  EXPECT_EQ(revoke.key_id, "0123abcd");
+  EXPECT_EQ(revoke.revoke_reason, "two words");
+  EXPECT_EQ(revoke.data_dir, "/d");
+  for (const std::vector<std::string>& bad :
+       std::vector<std::vector<std::string>>{{"keys"},
+                                             {"keys", "burn"},
+                                             {"keys", "revoke"},
+                                             {"keys", "revoke", "0123abcd"},
+                                             {"keys", "revoke", "--reason", "why"},
+                                             {"keys", "list", "rotate"},
+                                             {"rotate"}}) {
+    EXPECT_EQ(Parse(bad).status().code(), absl::StatusCode::kInvalidArgument) << bad.back();
+  }
+}
+
 TEST_F(ConfigTest, VersionIsPrinted) {
   EXPECT_EQ(Parse({"--version"}).value().print.value(), std::string("dpard ") + DPAR_VERSION + "\n");
 }

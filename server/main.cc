@@ -4,6 +4,8 @@
 //   DirectoryLock     one dpard a data directory, where its store is    server/directory_lock.h
 //   Database          SQLite below the data directory, or PostgreSQL    server/store/database.h
 //   Initialise        certificates, signing key, first operator token   server/auth/initialise.h
+//   SigningKeys       what certificates are signed with                 server/auth/signing_keys.h
+//                     `dpard keys` changes them and stops               server/auth/key_commands.h
 //   CheckDatasets, CheckLedgers                                         server/store/check_datasets.h
 //                     instead of all that follows, for `dpard check`    server/worker/check_ledgers.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
@@ -45,14 +47,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "core/certificate/signing_key.h"
+#include "core/certificate/key_list.h"
 #include "core/parallel.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/train/device.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/initialise.h"
+#include "server/auth/key_commands.h"
+#include "server/auth/signing_keys.h"
 #include "server/auth/tls.h"
+#include "server/build.h"
 #include "server/config.h"
 #include "server/directory_lock.h"
 #include "server/observe/audit_log.h"
@@ -74,7 +79,6 @@
 #include "server/store/check_datasets.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
-#include "server/store/message_text.h"
 #include "server/uploads/janitor.h"
 #include "server/uploads/uploads.h"
 #include "server/worker/check_ledgers.h"
@@ -160,25 +164,10 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Confi
   return MakeServerCredentials(server, client_authorities);
 }
 
-absl::StatusOr<SigningKey> ReadSigningKey(const DataDirectory& directory) {
-  DPAR_ASSIGN_OR_RETURN(const std::string pem, ReadWholeFile(directory.SigningKey()));
-  return SigningKey::FromPem(pem);
-}
-
-v1::SigningKey DescribeKey(const SigningKey& key, const DataDirectory& directory) {
-  v1::SigningKey described;
-  described.set_key_id(key.verifying_key().key_id());
-  described.set_public_key_pem(key.verifying_key().pem());
-  struct stat file = {};
-  if (stat(directory.SigningKey().c_str(), &file) == 0) {
-    *described.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(absl::FromTimeT(file.st_mtime)));
-  }
-  return described;
-}
-
 v1::ServerInfo DescribeServer(const Limits& limits) {
   v1::ServerInfo info;
   info.set_version(DPAR_VERSION);
+  info.set_build(BuildDescription());
   *info.mutable_limits() = ToProto(limits);
   for (const std::string& device : AvailableDevices()) {
     info.add_devices(device);
@@ -192,12 +181,12 @@ v1::ServerInfo DescribeServer(const Limits& limits) {
 // The listening server and its services.
 class Listener {
  public:
-  Listener(const Rooms& rooms, v1::ServerInfo info, v1::SigningKey key)
+  Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys)
       : datasets_(rooms),
         training_(rooms),
         budgets_(rooms),
         operators_(rooms),
-        server_info_(rooms, std::move(info), std::move(key)) {}
+        server_info_(rooms, std::move(info), keys) {}
 
   // Starts accepting calls; returns host:port.
   absl::StatusOr<std::string> Start(const Config& config, const std::shared_ptr<grpc::ServerCredentials>& credentials) {
@@ -294,10 +283,10 @@ absl::Status StartMonitor(const Config& config, const DataDirectory& directory, 
 
 // Accepts calls until a signal comes.
 absl::Status Listen(const Config& config, const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                    const Rooms& rooms, const SigningKey& key, Monitor& monitor, AuditLog& audit,
+                    const Rooms& rooms, SigningKeys& keys, Monitor& monitor, AuditLog& audit,
                     std::atomic<bool>& stopping, const sigset_t& signals) {
   const DataDirectory& directory = rooms.directory;
-  Listener listener(rooms, DescribeServer(config.limits), DescribeKey(key, directory));
+  Listener listener(rooms, DescribeServer(config.limits), keys);
   DPAR_ASSIGN_OR_RETURN(const std::string address, listener.Start(config, credentials));
   const std::string address_file = AddressFile(config, directory);
   const absl::Status announced = WriteFileDurably(address_file, address, kAddressMode);
@@ -316,8 +305,9 @@ absl::Status Listen(const Config& config, const std::shared_ptr<grpc::ServerCred
 }
 
 absl::Status Serve(const Config& config, const DataDirectory& directory, Database& database, const sigset_t& signals) {
-  DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
-  // Before a job starts that a bad certificate would end.
+  // Before a job starts that a bad key or certificate would keep from ending.
+  SigningKeys keys(directory);
+  DPAR_RETURN_IF_ERROR(keys.Current().status());
   std::shared_ptr<grpc::ServerCredentials> credentials;
   if (config.parts != Config::Parts::kWorkerOnly) {
     DPAR_ASSIGN_OR_RETURN(credentials, Credentials(config, directory));
@@ -331,7 +321,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
       [&metrics](const std::string& stage, absl::Duration took) { metrics.StageEnded(stage, took); });
   WorkerOptions worker_options = WorkerOptionsOf(config);
   worker_options.metrics = &metrics;
-  Worker worker(database, directory, key, progress, worker_options);
+  Worker worker(
+      database, directory, [&keys] { return keys.Current(); }, progress, worker_options);
   const bool works = config.parts != Config::Parts::kNoWorker;
   database.Listen([&](const std::string& job) {
     progress.Touch(job);
@@ -369,7 +360,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   std::atomic<bool> stopping = false;
   const Rooms rooms{database, directory,  config.limits,          gate,     uploads, streams, watches, watchdog,
                     hub,      admissions, worker_options.threads, stopping, &metrics};
-  absl::Status status = Listen(config, credentials, rooms, key, monitor, *audit, stopping, signals);
+  absl::Status status = Listen(config, credentials, rooms, keys, monitor, *audit, stopping, signals);
   worker.Stop();
   return status;
 }
@@ -421,9 +412,37 @@ absl::StatusOr<int> RunCheck(const Config& config, const DataDirectory& director
   }
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(config, directory));
   DPAR_ASSIGN_OR_RETURN(const int64_t datasets, CheckDatasets(*database, directory, std::cout));
-  DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
-  DPAR_ASSIGN_OR_RETURN(const int64_t ledgers, CheckLedgers(*database, key.verifying_key(), std::cout));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<KnownKey> keys, ReadSigningKeys(directory));
+  DPAR_ASSIGN_OR_RETURN(const int64_t ledgers, CheckLedgers(*database, keys, std::cout));
   return datasets + ledgers == 0 ? 0 : kExitFailed;
+}
+
+// The exit code of a command that ends at once, also while a dpard serves the same directory; nothing for others.
+absl::StatusOr<std::optional<int>> RunAside(const Config& config) {
+  const DataDirectory directory(config.data_dir);
+  absl::Status done;
+  switch (config.command) {
+    case Config::Command::kCheck: {
+      DPAR_ASSIGN_OR_RETURN(const int exit_code, RunCheck(config, directory));
+      return exit_code;
+    }
+    case Config::Command::kListKeys:
+      done = ListKeys(directory, std::cout);
+      break;
+    case Config::Command::kPrintKeys:
+      done = PrintKeys(directory, std::cout);
+      break;
+    case Config::Command::kRotateKey:
+      done = RotateKey(directory, absl::Now(), std::cout);
+      break;
+    case Config::Command::kRevokeKey:
+      done = RevokeKey(directory, config.key_id, config.revoke_reason, absl::Now(), std::cout);
+      break;
+    default:
+      return std::nullopt;
+  }
+  DPAR_RETURN_IF_ERROR(done);
+  return 0;
 }
 
 std::optional<std::string> FromEnvironment(const std::string& name) {
@@ -443,13 +462,14 @@ int Main(const std::vector<std::string>& arguments) {
   }
   // Everything below the data directory is for its owner only, whatever the caller's mask was.
   umask(S_IRWXG | S_IRWXO);
-  if (invocation->config.command == Config::Command::kCheck) {
-    // Before signals are blocked: a long check ends at once on Ctrl-C, and when nobody reads what it prints.
-    const absl::StatusOr<int> exit_code = RunCheck(invocation->config, DataDirectory(invocation->config.data_dir));
-    if (!exit_code.ok()) {
-      std::cerr << "dpard: " << exit_code.status().message() << "\n";
-    }
-    return exit_code.value_or(kExitFailed);
+  // Before signals are blocked: a long check ends at once on Ctrl-C, and when nobody reads what it prints.
+  const absl::StatusOr<std::optional<int>> aside = RunAside(invocation->config);
+  if (!aside.ok()) {
+    std::cerr << "dpard: " << aside.status().message() << "\n";
+    return kExitFailed;
+  }
+  if (aside->has_value()) {
+    return **aside;
   }
   std::signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = BlockSignals();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/certificate/digest.h"
+#include "core/certificate/ledger_entry.h"
 #include "core/certificate/strict_json.h"
 #include "core/error.h"
 #include "core/plan/plan_event.h"
@@ -15,7 +16,9 @@
 #include "core/privacy/budget.h"
 #include "core/privacy/event.h"
 #include "core/status_macros.h"
+#include "dpar/v1/budget.pb.h"
 #include "google/protobuf/util/field_comparator.h"
+#include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
 
 namespace dpar {
@@ -25,6 +28,8 @@ namespace {
 constexpr double kRelativeTolerance = 1e-12;
 // How far a recomputed epsilon may exceed the stated one.
 constexpr double kEpsilonTolerance = 1e-9;
+// How far what the accountant gave when the certificate was made may be from what the same version of it gives now.
+constexpr double kSameVersionTolerance = 1e-6;
 constexpr int64_t kMaxHiddenSize = int64_t{1} << 20;
 
 struct Envelope {
@@ -66,16 +71,31 @@ absl::StatusOr<Envelope> EnvelopeFromJson(absl::string_view text) {
   return envelope;
 }
 
-Check CheckSignature(const Envelope& envelope, const std::vector<VerifyingKey>& trusted) {
-  const auto key = std::find_if(trusted.begin(), trusted.end(),
-                                [&](const VerifyingKey& candidate) { return candidate.key_id() == envelope.key_id; });
-  if (key == trusted.end()) {
+const KnownKey* FindKey(const Envelope& envelope, const std::vector<KnownKey>& trusted) {
+  const auto found = std::find_if(trusted.begin(), trusted.end(),
+                                  [&](const KnownKey& candidate) { return candidate.key.key_id() == envelope.key_id; });
+  return found != trusted.end() ? &*found : nullptr;
+}
+
+Check CheckSignature(const Envelope& envelope, const KnownKey* known) {
+  if (known == nullptr) {
     return {"signature", false, absl::StrCat("signed by a key that is not trusted here: ", envelope.key_id)};
   }
-  if (!key->Verify(PreAuthenticationEncoding(kPayloadType, envelope.payload), envelope.signature)) {
+  if (!known->key.Verify(PreAuthenticationEncoding(kPayloadType, envelope.payload), envelope.signature)) {
     return {"signature", false, absl::StrCat("not a signature of key ", envelope.key_id)};
   }
-  return {"signature", true, absl::StrCat("signed by key ", envelope.key_id)};
+  return {"signature", true,
+          absl::StrCat("signed by key ", envelope.key_id,
+                       known->retire_time.has_value() && !known->revoke_time.has_value()
+                           ? absl::StrCat(", which was in use until ", KeyTimeText(*known->retire_time))
+                           : "")};
+}
+
+// Everything else is checked all the same, so that whoever has to find out what became of the key sees it.
+Check RevokedKey(const KnownKey& known) {
+  return {"key", false,
+          absl::StrCat("the key was revoked on ", KeyTimeText(*known.revoke_time), ": ", known.revoke_reason,
+                       "; somebody else may have signed this")};
 }
 
 Check CheckFile(const Statement& statement, const std::string& path) {
@@ -181,16 +201,35 @@ Check CheckMechanism(const Statement& statement) {
 }
 
 Check CheckEpsilon(const Statement& statement, double& recomputed_epsilon) {
+  const auto failed = [](std::string detail) { return Check{"epsilon", false, std::move(detail)}; };
   const double stated = statement.plan.epsilon();
   const absl::StatusOr<double> recomputed = EventEpsilon(statement.plan.event(), statement.plan.delta());
   if (!recomputed.ok()) {
-    return {"epsilon", false, std::string(recomputed.status().message())};
+    return failed(std::string(recomputed.status().message()));
   }
   recomputed_epsilon = *recomputed;
-  const bool passed = *recomputed <= stated * (1 + kEpsilonTolerance);
-  return {"epsilon", passed,
-          absl::StrFormat("recomputed %.10g, stated %.10g at delta %.10g%s", *recomputed, stated,
-                          statement.plan.delta(), passed ? "" : ": the certificate understates the cost")};
+  std::string detail =
+      absl::StrFormat("recomputed %.10g, stated %.10g at delta %.10g", *recomputed, stated, statement.plan.delta());
+  if (!(*recomputed <= stated * (1 + kEpsilonTolerance))) {
+    return failed(absl::StrCat(detail, ": the certificate understates the cost"));
+  }
+  if (statement.predicate_version == 2) {
+    return {"epsilon", true, std::move(detail)};
+  }
+  const double given = statement.accountant_epsilon;
+  if (!(given <= stated * (1 + kEpsilonTolerance))) {
+    return failed(absl::StrFormat("the accountant gave %.10g, more than the stated %.10g", given, stated));
+  }
+  if (statement.accountant_version != kAccountantVersion) {
+    return {"epsilon", true,
+            absl::StrCat(detail, ", by version ", kAccountantVersion, " of the accountant; it was priced by version ",
+                         statement.accountant_version)};
+  }
+  if (!(std::fabs(*recomputed - given) <= kSameVersionTolerance)) {
+    return failed(absl::StrFormat("recomputed %.10g, but the certificate says that the same accountant gave %.10g",
+                                  *recomputed, given));
+  }
+  return {"epsilon", true, std::move(detail)};
 }
 
 Check CheckLedger(const Statement& statement) {
@@ -212,10 +251,52 @@ Check CheckLedger(const Statement& statement) {
   if (!admitted.ok() || !*admitted) {
     return failed("the event alone exceeds the budget's cap");
   }
-  return {
-      "ledger", true,
+  std::string detail =
       absl::StrFormat("%d units at order %d, entry %d of %s, cap epsilon %.10g at delta %.10g", *units, statement.order,
-                      statement.ledger_sequence, statement.budget, statement.cap_epsilon, statement.cap_delta)};
+                      statement.ledger_sequence, statement.budget, statement.cap_epsilon, statement.cap_delta);
+  if (statement.predicate_version == 2) {
+    return {"ledger", true, std::move(detail)};
+  }
+  if (*cap != statement.cap_units) {
+    return failed(absl::StrCat("the cap is ", *cap, " units, the certificate says ", statement.cap_units));
+  }
+  const int64_t after = statement.units_before + statement.units;
+  absl::StrAppendFormat(&detail, "; %d of %d units were used before, %d after%s", statement.units_before, *cap, after,
+                        after > *cap ? ", which is beyond the cap" : "");
+  return {"ledger", true, std::move(detail)};
+}
+
+// Whether the event as the ledger stores it is the statement's.
+bool IsStoredEvent(const std::string& text, const v1::PrivacyEvent& event) {
+  v1::PrivacyEvent stored;
+  // Repeated keys, which different readers understand differently, are refused first.
+  return ParseStrictJson("event", text).ok() && google::protobuf::util::JsonStringToMessage(text, &stored).ok() &&
+         google::protobuf::util::MessageDifferencer::Equals(stored, event);
+}
+
+// Ties the job, its epsilon, its units and its event to the ledger's chain: the entry that has this hash says just
+// that.
+Check CheckEntry(const Statement& statement) {
+  if (!IsStoredEvent(statement.entry_event, statement.plan.event())) {
+    return {"ledger entry", false, "the event of the ledger's entry is not the certificate's"};
+  }
+  const std::string hash = ChainedEntryHash({.budget_id = statement.budget_id,
+                                             .previous_hash = statement.previous_hash,
+                                             .sequence = statement.ledger_sequence,
+                                             .time_microseconds = statement.entry_time_microseconds,
+                                             .kind = v1::LedgerEntry::POST,
+                                             .job = statement.job,
+                                             .actor = statement.entry_actor,
+                                             .units = statement.units,
+                                             .epsilon = statement.plan.epsilon(),
+                                             .delta = statement.plan.delta(),
+                                             .event_text = statement.entry_event,
+                                             .reason = "",
+                                             .attempt = statement.entry_attempt});
+  if (hash != statement.ledger_hash) {
+    return {"ledger entry", false, "the hash of the ledger's entry is not that of this job, epsilon, units and event"};
+  }
+  return {"ledger entry", true, absl::StrCat("head of the chain when it was signed: ", hash)};
 }
 
 }  // namespace
@@ -225,17 +306,23 @@ std::string PreAuthenticationEncoding(absl::string_view payload_type, absl::stri
 }
 
 absl::StatusOr<std::string> SignStatement(const Statement& statement, const SigningKey& key) {
+  if (statement.predicate_version != kPredicateVersion) {
+    return InvalidField("predicateType", absl::StrCat("new certificates are ", kPredicateType, " only"));
+  }
+  DPAR_RETURN_IF_ERROR(ValidateStatement(statement));
   Envelope envelope;
   envelope.payload = StatementToJson(statement);
   envelope.key_id = key.verifying_key().key_id();
-  DPAR_RETURN_IF_ERROR(StatementFromJson(envelope.payload).status());
+  if (envelope.payload.size() > kMaxJsonBytes) {
+    return InvalidField("statement", absl::StrCat("the statement is longer than ", kMaxJsonBytes, " bytes"));
+  }
   DPAR_ASSIGN_OR_RETURN(envelope.signature, key.Sign(PreAuthenticationEncoding(kPayloadType, envelope.payload)));
   return EnvelopeToJson(envelope);
 }
 
-absl::StatusOr<Statement> OpenSigned(absl::string_view envelope, const std::vector<VerifyingKey>& trusted) {
+absl::StatusOr<Statement> OpenSigned(absl::string_view envelope, const std::vector<KnownKey>& trusted) {
   DPAR_ASSIGN_OR_RETURN(const Envelope opened, EnvelopeFromJson(envelope));
-  if (const Check signature = CheckSignature(opened, trusted); !signature.passed) {
+  if (const Check signature = CheckSignature(opened, FindKey(opened, trusted)); !signature.passed) {
     return absl::PermissionDeniedError(signature.detail);
   }
   return StatementFromJson(opened.payload);
@@ -245,32 +332,52 @@ bool Verification::passed() const {
   return !checks.empty() && std::all_of(checks.begin(), checks.end(), [](const Check& check) { return check.passed; });
 }
 
-absl::StatusOr<Verification> VerifyCertificate(absl::string_view envelope, const std::vector<VerifyingKey>& trusted,
+bool Verification::has_statement() const {
+  return std::any_of(checks.begin(), checks.end(),
+                     [](const Check& check) { return check.name == "statement" && check.passed; });
+}
+
+absl::StatusOr<Verification> VerifyCertificate(absl::string_view envelope, const std::vector<KnownKey>& trusted,
                                                const std::vector<std::string>& files) {
   DPAR_ASSIGN_OR_RETURN(const Envelope opened, EnvelopeFromJson(envelope));
   Verification verification;
-  verification.checks.push_back(CheckSignature(opened, trusted));
+  verification.key_id = opened.key_id;
+  std::vector<Check>& checks = verification.checks;
+  const KnownKey* const known = FindKey(opened, trusted);
+  checks.push_back(CheckSignature(opened, known));
   if (!verification.passed()) {
     return verification;
   }
-  absl::StatusOr<Statement> statement = StatementFromJson(opened.payload);
-  if (!statement.ok()) {
-    verification.checks.push_back({"statement", false, std::string(statement.status().message())});
+  if (known->revoke_time.has_value()) {
+    checks.push_back(RevokedKey(*known));
+  }
+  absl::StatusOr<Statement> parsed = StatementFromJson(opened.payload);
+  if (!parsed.ok()) {
+    checks.push_back({"statement", false, std::string(parsed.status().message())});
     return verification;
   }
-  verification.checks.push_back({"statement", true, absl::StrCat("a ", kPredicateType)});
-  verification.statement = *std::move(statement);
+  verification.statement = *std::move(parsed);
+  const Statement& statement = verification.statement;
+  const bool current = statement.predicate_version == kPredicateVersion;
+  checks.push_back({"statement", true,
+                    current
+                        ? absl::StrCat("a ", kPredicateType)
+                        : "a urn:dpar:privacy-certificate:v2, which says less: not how its ledger entry is hashed, nor "
+                          "what was used of the cap"});
   for (const std::string& path : files) {
-    verification.checks.push_back(CheckFile(verification.statement, path));
+    checks.push_back(CheckFile(statement, path));
   }
-  if (verification.statement.is_public) {
-    verification.checks.push_back(
+  if (statement.is_public) {
+    checks.push_back(
         {"promise", true, "nothing is promised: the dataset was declared public, so no privacy is claimed"});
     return verification;
   }
-  verification.checks.push_back(CheckMechanism(verification.statement));
-  verification.checks.push_back(CheckEpsilon(verification.statement, verification.recomputed_epsilon));
-  verification.checks.push_back(CheckLedger(verification.statement));
+  checks.push_back(CheckMechanism(statement));
+  checks.push_back(CheckEpsilon(statement, verification.recomputed_epsilon));
+  checks.push_back(CheckLedger(statement));
+  if (current) {
+    checks.push_back(CheckEntry(statement));
+  }
   return verification;
 }
 

@@ -1,37 +1,29 @@
 #include "core/certificate/statement.h"
 
-#include <algorithm>
-#include <limits>
 #include <set>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/time/time.h"
-#include "core/certificate/digest.h"
 #include "core/certificate/strict_json.h"
 #include "core/error.h"
 #include "core/message_json.h"
 #include "core/plan/method.h"
 #include "core/privacy/event.h"
 #include "core/status_macros.h"
-#include "core/validate.h"
 
 // The fixed texts below are part of kPredicateType: changing one means a new version of it, since certificates that
 // were signed with the old text must keep verifying.
 namespace dpar {
 namespace {
 
-constexpr size_t kSha256HexLength = 64;
-constexpr size_t kMaxSubjects = 16;
-constexpr int kAccountantVersion = 2;
-constexpr int64_t kMaxSize = int64_t{1} << 31;
-constexpr const char* kFirstPredicateType = "urn:dpar:privacy-certificate:v1";
+constexpr absl::string_view kPredicatePrefix = "urn:dpar:privacy-certificate:v";
 
 constexpr const char* kPromise = "node-level differential privacy";
 constexpr const char* kNoPromise = "none: the dataset was declared public";
+constexpr const char* kNoPromiseWithoutNoise =
+    "none: the dataset was declared public, and the model was trained without any noise";
 constexpr const char* kUnit = "one node: its feature row, its label and every edge that touches it";
 constexpr const char* kRelation =
     "node removal in zero-out form: one node loses its features, its label and its edges while its slot stays; both "
@@ -57,14 +49,24 @@ constexpr const char* kTrustModel =
     "central: the server's operator sees the data and is trusted to run the stated mechanism; the promise holds "
     "against everybody who sees only what was released";
 constexpr const char* kDigestScope = "HMAC-SHA-256 of the canonical content under a key given to the dataset's owner";
+constexpr const char* kPublishedClaim =
+    "the claim of the published paper for the same noise, by its own theorems; it is not a bound and not the promise, "
+    "which is epsilon above";
+constexpr const char* kCheckpoint =
+    "hash is the head of the ledger's chain when this certificate was signed: the signature over this statement is the "
+    "signed checkpoint of every entry up to this one";
+constexpr const char* kProgress =
+    "the stage and the share of it that was done, while the job ran; both follow from the plan and the clock alone";
 constexpr const char* kBudgetScope =
     "one budget for all identical content of the tenant; content that differs in any way has a budget of its own";
+
+bool IsSecondVersion(const Statement& statement) { return statement.predicate_version == 2; }
 
 Json Unprotected(const Statement& statement) {
   const auto entry = [](const char* quantity, Json value) {
     return Json{{"quantity", quantity}, {"value", std::move(value)}};
   };
-  return Json::array({
+  Json list = Json::array({
       entry("node slots N", statement.sizes.node_count),
       entry("feature width d", statement.sizes.feature_count),
       entry("class count c", statement.sizes.class_count),
@@ -76,6 +78,10 @@ Json Unprotected(const Statement& statement) {
       entry("wall-clock time", "when the job was queued, started and ended, and how often it was started"),
       entry("stored size", "the dataset's size in storage, rounded up to a power of two"),
   });
+  if (!IsSecondVersion(statement)) {
+    list.push_back(entry("progress", kProgress));
+  }
+  return list;
 }
 
 // event has its own place, price_units is ledger.units, and left_units is about other jobs.
@@ -118,10 +124,7 @@ Json Charged(const v1::Plan& plan) {
 
 Json EventJson(const v1::Plan& plan) { return plan.has_event() ? EventToJson(plan.event()) : Json(nullptr); }
 
-Json LedgerJson(const Statement& statement) {
-  if (statement.is_public) {
-    return nullptr;
-  }
+Json SecondLedgerJson(const Statement& statement) {
   return {{"budget", statement.budget},
           {"scope", kBudgetScope},
           {"sequence", statement.ledger_sequence},
@@ -132,45 +135,105 @@ Json LedgerJson(const Statement& statement) {
           {"units", statement.units}};
 }
 
+Json LedgerJson(const Statement& statement) {
+  if (statement.is_public) {
+    return nullptr;
+  }
+  if (IsSecondVersion(statement)) {
+    return SecondLedgerJson(statement);
+  }
+  return {{"budget", statement.budget},
+          {"scope", kBudgetScope},
+          {"cap_epsilon", statement.cap_epsilon},
+          {"cap_delta", statement.cap_delta},
+          {"order", statement.order},
+          {"cap_units", statement.cap_units},
+          {"units_before", statement.units_before},
+          {"units", statement.units},
+          {"units_after", statement.units_before + statement.units},
+          {"entry",
+           {{"sequence", statement.ledger_sequence},
+            {"hash", statement.ledger_hash},
+            {"previous_hash", statement.previous_hash},
+            {"budget_id", statement.budget_id},
+            {"time_microseconds", statement.entry_time_microseconds},
+            {"kind", "POST"},
+            {"actor", statement.entry_actor},
+            {"attempt", statement.entry_attempt},
+            {"event", statement.entry_event}}},
+          {"checkpoint", kCheckpoint}};
+}
+
+const char* Promise(const Statement& statement) {
+  if (!statement.is_public) {
+    return kPromise;
+  }
+  return statement.plan.non_private() && !IsSecondVersion(statement) ? kNoPromiseWithoutNoise : kNoPromise;
+}
+
+Json AccountantJson(const Statement& statement) {
+  Json json = {{"name", "SOUND"}, {"method", kAccountantMethod}, {"version", statement.accountant_version}};
+  if (!IsSecondVersion(statement)) {
+    json["epsilon"] = statement.is_public ? Json(nullptr) : Json(statement.accountant_epsilon);
+  }
+  return json;
+}
+
+Json PublishedJson(const v1::Plan& plan) {
+  return plan.has_published_epsilon() ? Json{{"epsilon", plan.published_epsilon()}, {"claim", kPublishedClaim}}
+                                      : Json(nullptr);
+}
+
+Json DatasetJson(const Statement& statement) {
+  return {{"name", statement.dataset},
+          {"public", statement.is_public},
+          {"digest", statement.dataset_digest},
+          {"digest_scope", kDigestScope},
+          {"node_count", statement.sizes.node_count},
+          {"feature_count", statement.sizes.feature_count},
+          {"class_count", statement.sizes.class_count}};
+}
+
 Json PredicateJson(const Statement& statement) {
   const bool is_public = statement.is_public;
-  return {
-      {"promise", is_public ? kNoPromise : kPromise},
-      {"unit_of_privacy", kUnit},
-      {"neighbour_relation", kRelation},
-      {"epsilon", is_public ? Json(nullptr) : Json(statement.plan.epsilon())},
-      {"delta", is_public ? Json(nullptr) : Json(statement.plan.delta())},
-      {"accountant", {{"name", "SOUND"}, {"method", kAccountantMethod}, {"version", kAccountantVersion}}},
-      {"mechanism",
-       {{"description", Description(statement.plan)}, {"plan", MessageToJson(statement.plan, NotOfThePlan())}}},
-      {"event", EventJson(statement.plan)},
-      {"unprotected", Unprotected(statement)},
-      {"random_source", RandomSource(statement)},
-      {"trust_model", kTrustModel},
-      {"released", Released(statement.plan)},
-      {"not_released", NotReleased()},
-      {"evaluation", statement.evaluation.has_value() ? MessageToJson(*statement.evaluation) : Json(nullptr)},
-      {"charged", Charged(statement.plan)},
-      {"dataset",
-       {{"name", statement.dataset},
-        {"public", is_public},
-        {"digest", statement.dataset_digest},
-        {"digest_scope", kDigestScope},
-        {"node_count", statement.sizes.node_count},
-        {"feature_count", statement.sizes.feature_count},
-        {"class_count", statement.sizes.class_count}}},
-      {"ledger", LedgerJson(statement)},
-      {"software", statement.software},
-      {"created_at", statement.created_at},
-      {"job", statement.job},
+  const bool second = IsSecondVersion(statement);
+  Json json = Json::object();
+  // Straight into the vector behind the object: its operator[] looks through all keys for one that is new.
+  const auto add = [&json](const char* key, Json value) {
+    json.get_ref<Json::object_t&>().emplace_back(key, std::move(value));
   };
+  add("promise", Promise(statement));
+  add("unit_of_privacy", kUnit);
+  add("neighbour_relation", kRelation);
+  add("epsilon", is_public ? Json(nullptr) : Json(statement.plan.epsilon()));
+  add("delta", is_public ? Json(nullptr) : Json(statement.plan.delta()));
+  add("accountant", AccountantJson(statement));
+  if (!second) {
+    add("published", PublishedJson(statement.plan));
+  }
+  add("mechanism",
+      {{"description", Description(statement.plan)}, {"plan", MessageToJson(statement.plan, NotOfThePlan())}});
+  add("event", EventJson(statement.plan));
+  add("unprotected", Unprotected(statement));
+  add("random_source", RandomSource(statement));
+  add("trust_model", kTrustModel);
+  add("released", Released(statement.plan));
+  add("not_released", NotReleased());
+  add("evaluation", statement.evaluation.has_value() ? MessageToJson(*statement.evaluation) : Json(nullptr));
+  add("charged", Charged(statement.plan));
+  add("dataset", DatasetJson(statement));
+  add("ledger", LedgerJson(statement));
+  add("software", statement.software);
+  if (!second) {
+    add("build", statement.build);
+  }
+  add("created_at", statement.created_at);
+  add("job", statement.job);
+  return json;
 }
 
 void ReadSubjects(const JsonReader& reader, Statement& statement, absl::Status& status) {
   const Json& subjects = reader.Array("subject");
-  if (subjects.empty() || subjects.size() > kMaxSubjects) {
-    reader.Fail("subject", absl::StrCat("a list of 1 to ", kMaxSubjects, " files"));
-  }
   for (const Json& element : subjects) {
     if (!element.is_object()) {
       reader.Fail("subject", "a list of objects");
@@ -204,20 +267,47 @@ void ReadEvent(const JsonReader& predicate, v1::Plan& plan) {
   }
 }
 
-void ReadLedger(const JsonReader& reader, Statement& statement) {
-  statement.budget = reader.Text("budget");
+void ReadEntry(const JsonReader& reader, Statement& statement) {
   statement.ledger_sequence = reader.Integer("sequence");
   statement.ledger_hash = reader.Text("hash");
+  if (IsSecondVersion(statement)) {
+    return;
+  }
+  statement.previous_hash = reader.Text("previous_hash");
+  statement.budget_id = reader.Text("budget_id");
+  statement.entry_time_microseconds = reader.Integer("time_microseconds");
+  statement.entry_actor = reader.Text("actor");
+  statement.entry_attempt = reader.Integer("attempt");
+  statement.entry_event = reader.Text("event");
+}
+
+void ReadLedger(const JsonReader& reader, Statement& statement) {
+  statement.budget = reader.Text("budget");
   statement.cap_epsilon = reader.Number("cap_epsilon");
   statement.cap_delta = reader.Number("cap_delta");
   statement.order = reader.Integer("order");
   statement.units = reader.Integer("units");
   statement.plan.set_price_units(statement.units);
+  if (IsSecondVersion(statement)) {
+    ReadEntry(reader, statement);
+    return;
+  }
+  statement.cap_units = reader.Integer("cap_units");
+  statement.units_before = reader.Integer("units_before");
+  ReadEntry(reader.Object("entry"), statement);
 }
 
-absl::StatusOr<Statement> ReadStatement(const Json& json) {
+void ReadAccountant(const JsonReader& reader, Statement& statement) {
+  statement.accountant_version = reader.Integer("version");
+  if (!statement.is_public && !IsSecondVersion(statement)) {
+    statement.accountant_epsilon = reader.Number("epsilon");
+  }
+}
+
+absl::StatusOr<Statement> ReadStatement(const Json& json, int predicate_version) {
   absl::Status status;
   Statement statement;
+  statement.predicate_version = predicate_version;
   const JsonReader root(json, "", status);
   ReadSubjects(root, statement, status);
   const JsonReader predicate = root.Object("predicate");
@@ -231,97 +321,18 @@ absl::StatusOr<Statement> ReadStatement(const Json& json) {
   statement.sizes.node_count = dataset.Integer("node_count");
   statement.sizes.feature_count = dataset.Integer("feature_count");
   statement.sizes.class_count = dataset.Integer("class_count");
+  ReadAccountant(predicate.Object("accountant"), statement);
   if (!statement.is_public) {
     ReadLedger(predicate.Object("ledger"), statement);
   }
   statement.software = predicate.Text("software");
+  if (!IsSecondVersion(statement)) {
+    statement.build = predicate.Text("build");
+  }
   statement.created_at = predicate.Text("created_at");
   statement.job = predicate.Text("job");
   DPAR_RETURN_IF_ERROR(status);
   return statement;
-}
-
-absl::Status ValidateSha256(absl::string_view field, absl::string_view digest) {
-  if (digest.size() != kSha256HexLength || !HexDecode(digest).ok()) {
-    return InvalidField(field, absl::StrCat(field, " must be 64 digits 0-9 and a-f"));
-  }
-  return absl::OkStatus();
-}
-
-// `pattern` is a resource name in which "*" stands for an id.
-absl::Status ValidateName(absl::string_view field, absl::string_view name, absl::string_view pattern) {
-  const std::vector<std::string> parts = absl::StrSplit(name, '/');
-  const std::vector<std::string> expected = absl::StrSplit(pattern, '/');
-  bool valid = parts.size() == expected.size();
-  for (size_t i = 0; valid && i < parts.size(); ++i) {
-    valid = expected[i] == "*" ? ValidateId(field, parts[i]).ok() : parts[i] == expected[i];
-  }
-  return valid ? absl::OkStatus() : InvalidField(field, absl::StrCat(field, " must be a name like ", pattern));
-}
-
-absl::Status ValidateEvaluation(const v1::Evaluation& evaluation, const v1::EvaluationPlan& plan) {
-  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.evaluation.accuracy", evaluation.accuracy(), 0.0, 1.0));
-  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.evaluation.low", evaluation.low(), 0.0, 1.0));
-  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.evaluation.high", evaluation.high(), evaluation.low(), 1.0));
-  if (evaluation.held_out_slots() != plan.held_out_slots()) {
-    return InvalidField("predicate.evaluation.held_out_slots",
-                        "predicate.evaluation.held_out_slots must be those of mechanism.plan.evaluation");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ValidatePlan(const Statement& statement) {
-  const v1::Plan& plan = statement.plan;
-  if (FindMethod(plan.method()) == nullptr) {
-    return InvalidField("predicate.mechanism.plan.method",
-                        absl::StrCat("predicate.mechanism.plan.method is ", v1::Method_Name(plan.method()),
-                                     ", which this version cannot recompute"));
-  }
-  if (plan.non_private() && !statement.is_public) {
-    return InvalidField("predicate.mechanism.plan.non_private",
-                        "predicate.mechanism.plan.non_private may be true for public data only");
-  }
-  if (plan.has_event() == plan.non_private()) {
-    return InvalidField("predicate.event",
-                        "predicate.event must be null for a plan that is non_private, and only then");
-  }
-  if (statement.evaluation.has_value() != plan.has_evaluation()) {
-    return InvalidField("predicate.evaluation",
-                        "predicate.evaluation must be null for a plan without an evaluation, and only then");
-  }
-  return plan.has_evaluation() ? ValidateEvaluation(*statement.evaluation, plan.evaluation()) : absl::OkStatus();
-}
-
-absl::Status ValidateStatement(const Statement& statement) {
-  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
-  for (const auto& [name, digest] : statement.subjects) {
-    if (name.empty() || name.find('/') != std::string::npos) {
-      return InvalidField("subject.name", "subject.name must be the name of a file");
-    }
-    DPAR_RETURN_IF_ERROR(ValidateSha256("subject.digest.sha256", digest));
-  }
-  DPAR_RETURN_IF_ERROR(ValidateName("predicate.job", statement.job, "tenants/*/jobs/*"));
-  DPAR_RETURN_IF_ERROR(ValidateName("predicate.dataset.name", statement.dataset, "tenants/*/datasets/*"));
-  DPAR_RETURN_IF_ERROR(ValidateSha256("predicate.dataset.digest", statement.dataset_digest));
-  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.node_count", statement.sizes.node_count, 1, kMaxSize));
-  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.feature_count", statement.sizes.feature_count, 1, kMaxSize));
-  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.class_count", statement.sizes.class_count, 1, kMaxSize));
-  if (!statement.is_public) {
-    DPAR_RETURN_IF_ERROR(ValidateName("predicate.ledger.budget", statement.budget, "tenants/*/datasets/*/budget"));
-    DPAR_RETURN_IF_ERROR(ValidateSha256("predicate.ledger.hash", statement.ledger_hash));
-    DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.sequence", statement.ledger_sequence, 1, kLargest));
-  }
-  DPAR_RETURN_IF_ERROR(ValidatePlan(statement));
-  if (statement.software.empty()) {
-    return InvalidField("predicate.software", "predicate.software must not be empty");
-  }
-  absl::Time time;
-  std::string error;
-  if (!absl::EndsWith(statement.created_at, "Z") ||
-      !absl::ParseTime(absl::RFC3339_full, statement.created_at, &time, &error)) {
-    return InvalidField("predicate.created_at", "predicate.created_at must be an RFC 3339 time in UTC, ending in Z");
-  }
-  return absl::OkStatus();
 }
 
 // Why `json`, which parsed, is not what it would be written as.
@@ -342,9 +353,33 @@ Json StatementJson(const Statement& statement) {
   return {
       {"_type", std::string(kStatementType)},
       {"subject", std::move(subjects)},
-      {"predicateType", std::string(kPredicateType)},
+      {"predicateType", absl::StrCat(kPredicatePrefix, statement.predicate_version)},
       {"predicate", PredicateJson(statement)},
   };
+}
+
+// The version of the predicate, if this program reads it.
+absl::StatusOr<int> PredicateVersion(const Json& json) {
+  const auto type = json.find("predicateType");
+  if (type == json.end() || !type->is_string()) {
+    return InvalidField("predicateType", "predicateType must be a string");
+  }
+  const auto text = type->get<std::string>();
+  for (int version = kOldestPredicateVersion; version <= kPredicateVersion; ++version) {
+    if (text == absl::StrCat(kPredicatePrefix, version)) {
+      return version;
+    }
+  }
+  if (text == absl::StrCat(kPredicatePrefix, 1)) {
+    return InvalidField("predicateType",
+                        absl::StrCat("the certificate is a ", text,
+                                     ", which dpar 0.1 made; check it with dpar verify of that version"));
+  }
+  if (absl::StartsWith(text, kPredicatePrefix)) {
+    return InvalidField("predicateType", absl::StrCat("the certificate is a ", text,
+                                                      ", which this version does not know; use a newer dpar"));
+  }
+  return InvalidField("predicateType", absl::StrCat("predicateType must be ", kPredicateType));
 }
 
 }  // namespace
@@ -353,12 +388,8 @@ std::string StatementToJson(const Statement& statement) { return DumpJson(Statem
 
 absl::StatusOr<Statement> StatementFromJson(absl::string_view json) {
   DPAR_ASSIGN_OR_RETURN(const Json parsed, ParseStrictJson("statement", json));
-  if (parsed.value("predicateType", Json()) == Json(kFirstPredicateType)) {
-    return InvalidField("predicateType",
-                        absl::StrCat("the certificate is a ", kFirstPredicateType,
-                                     ", which dpar 0.1 made; check it with dpar verify of that version"));
-  }
-  DPAR_ASSIGN_OR_RETURN(Statement statement, ReadStatement(parsed));
+  DPAR_ASSIGN_OR_RETURN(const int version, PredicateVersion(parsed));
+  DPAR_ASSIGN_OR_RETURN(Statement statement, ReadStatement(parsed, version));
   DPAR_RETURN_IF_ERROR(ValidateStatement(statement));
   const Json written = StatementJson(statement);
   if (DumpJson(written) != json) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/graph/graph.h"
@@ -15,10 +16,18 @@
 namespace dpar {
 
 inline constexpr absl::string_view kStatementType = "https://in-toto.io/Statement/v1";
-inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v2";
+inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v3";
+// The version in kPredicateType, and the oldest that can still be read.
+inline constexpr int kPredicateVersion = 3;
+inline constexpr int kOldestPredicateVersion = 2;
+// Of the accountant that this program has. A change that can give another epsilon for the same event is a new one.
+inline constexpr int64_t kAccountantVersion = 2;
 
 // What a certificate states. All of it is public.
 struct Statement {
+  // Statements are made in version 3. Those of version 2, which dpar 0.2.0 made, are read, and lack what says so below.
+  int predicate_version = kPredicateVersion;
+
   // File name to SHA-256 (lower-case hex): model.pt and model.npz.
   std::map<std::string, std::string> subjects;
 
@@ -28,6 +37,10 @@ struct Statement {
   PublicSizes sizes;
   bool is_public = false;  // then nothing is promised, and the first field says so
   v1::Plan plan;           // as executed
+  // What the accountant gives for plan.event at plan.delta: at most plan.epsilon. Not in version 2; unused for public
+  // data.
+  double accountant_epsilon = 0;
+  int64_t accountant_version = kAccountantVersion;
   // What was released of the held-out slots; there exactly when plan.evaluation is.
   std::optional<v1::Evaluation> evaluation;
 
@@ -39,17 +52,32 @@ struct Statement {
   double cap_delta = 0;
   int64_t order = 0;
   int64_t units = 0;  // the job's price; plan.price_units repeats it
+  // Not in version 2. What the budget's jobs had spent before this one, and what they may spend; then what else the
+  // entry's hash covers.
+  int64_t units_before = 0;
+  int64_t cap_units = 0;
+  std::string budget_id;
+  std::string previous_hash;
+  int64_t entry_time_microseconds = 0;
+  std::string entry_actor;
+  int64_t entry_attempt = 0;
+  std::string entry_event;  // plan.event as the ledger stores it
 
   std::string software;    // "dpar 0.2.0"
+  std::string build;       // what it was built from and with; not in version 2
   std::string created_at;  // RFC 3339, UTC
 };
 
 // The statement as JSON bytes: fixed key order, numbers that round-trip. plan.left_units is not part of it.
 std::string StatementToJson(const Statement& statement);
 
+// Whether StatementFromJson takes back what StatementToJson writes of this statement. INVALID_ARGUMENT naming the
+// field.
+absl::Status ValidateStatement(const Statement& statement);
+
 // Accepts exactly what StatementToJson gives for a well-formed statement: a field that is missing, unknown, mistyped,
 // repeated or out of order, a changed fixed text, or another spelling of a number is INVALID_ARGUMENT naming the field.
-// So is a statement of the first version of the predicate, which dpar 0.1 reads.
+// So is a statement of another version of the predicate than 2 and 3, with what reads it.
 absl::StatusOr<Statement> StatementFromJson(absl::string_view json);
 
 }  // namespace dpar

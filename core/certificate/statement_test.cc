@@ -1,7 +1,9 @@
 #include "core/certificate/statement.h"
 
+#include <cmath>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +14,8 @@
 #include "core/certificate/testing/example_statement.h"
 #include "core/error.h"
 #include "core/plan/method.h"
+#include "core/random/random.h"
+#include "core/random/testing/fixed_random.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
@@ -22,6 +26,7 @@ namespace {
 using ::google::protobuf::util::MessageDifferencer;
 using ::testing::Contains;
 using ::testing::ElementsAre;
+using testing::FixedRandom;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using Json = nlohmann::ordered_json;
@@ -73,15 +78,15 @@ TEST(StatementTest, IsAnInTotoStatementWithThePromiseFirst) {
   const std::string text = StatementToJson(ExampleStatement());
   EXPECT_THAT(text, StartsWith("{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[{\"name\":\"model.npz\","
                                "\"digest\":{\"sha256\":\""));
-  EXPECT_THAT(text, HasSubstr("\"predicateType\":\"urn:dpar:privacy-certificate:v2\",\"predicate\":{\"promise\":"
+  EXPECT_THAT(text, HasSubstr("\"predicateType\":\"urn:dpar:privacy-certificate:v3\",\"predicate\":{\"promise\":"
                               "\"node-level differential privacy\",\"unit_of_privacy\":"));
   const Json json = Json::parse(text);
   EXPECT_THAT(Keys(json), ElementsAre("_type", "subject", "predicateType", "predicate"));
   EXPECT_THAT(
       Keys(json["predicate"]),
-      ElementsAre("promise", "unit_of_privacy", "neighbour_relation", "epsilon", "delta", "accountant", "mechanism",
-                  "event", "unprotected", "random_source", "trust_model", "released", "not_released", "evaluation",
-                  "charged", "dataset", "ledger", "software", "created_at", "job"));
+      ElementsAre("promise", "unit_of_privacy", "neighbour_relation", "epsilon", "delta", "accountant", "published",
+                  "mechanism", "event", "unprotected", "random_source", "trust_model", "released", "not_released",
+                  "evaluation", "charged", "dataset", "ledger", "software", "build", "created_at", "job"));
   EXPECT_EQ(json["predicate"]["epsilon"], 1.0);
   EXPECT_EQ(json["predicate"]["accountant"]["name"], "SOUND");
   EXPECT_EQ(json["predicate"]["accountant"]["version"], 2);
@@ -116,7 +121,7 @@ TEST(StatementTest, DescribesAMethodWithoutItsStructureAsWhatItIs) {
 
 TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   const Json list = ExampleJson()["predicate"]["unprotected"];
-  ASSERT_EQ(list.size(), 10U);
+  ASSERT_EQ(list.size(), 11U);
   EXPECT_EQ(list[0], (Json{{"quantity", "node slots N"}, {"value", 2995}}));
   EXPECT_EQ(list[1], (Json{{"quantity", "feature width d"}, {"value", 2879}}));
   EXPECT_EQ(list[2], (Json{{"quantity", "class count c"}, {"value", 7}}));
@@ -125,6 +130,7 @@ TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   EXPECT_EQ(list[5]["value"], "every slot trains; none is held out");
   EXPECT_EQ(list[6], (Json{{"quantity", "steps"}, {"value", 97}}));
   EXPECT_EQ(list[8]["quantity"], "wall-clock time");
+  EXPECT_EQ(list[10]["quantity"], "progress");
 }
 
 TEST(StatementTest, SaysHowTheHeldOutSlotsWereDrawn) {
@@ -174,13 +180,24 @@ TEST(StatementTest, ComesBackWithEveryField) {
   EXPECT_EQ(again.sizes, statement.sizes);
   EXPECT_FALSE(again.is_public);
   EXPECT_EQ(again.budget, statement.budget);
-  EXPECT_EQ(again.ledger_sequence, 3);
+  EXPECT_EQ(again.ledger_sequence, 5);
   EXPECT_EQ(again.ledger_hash, statement.ledger_hash);
   EXPECT_EQ(again.cap_epsilon, 8);
   EXPECT_EQ(again.cap_delta, 3e-5);
   EXPECT_EQ(again.order, statement.order);
   EXPECT_EQ(again.units, statement.units);
+  EXPECT_EQ(again.units_before, 1234567);
+  EXPECT_EQ(again.cap_units, statement.cap_units);
+  EXPECT_EQ(again.budget_id, "0123456789abcdef");
+  EXPECT_EQ(again.previous_hash, statement.previous_hash);
+  EXPECT_EQ(again.entry_time_microseconds, 1767323045123456);
+  EXPECT_EQ(again.entry_actor, "worker");
+  EXPECT_EQ(again.entry_attempt, 1);
+  EXPECT_EQ(again.entry_event, statement.entry_event);
+  EXPECT_EQ(again.accountant_epsilon, statement.accountant_epsilon);
+  EXPECT_EQ(again.accountant_version, 2);
   EXPECT_EQ(again.software, "dpar 0.2.0");
+  EXPECT_EQ(again.build, "commit 0123456789ab, GNU 12.2.0, Release");
   EXPECT_EQ(again.created_at, "2026-01-02T03:04:05Z");
 }
 
@@ -221,14 +238,65 @@ TEST(StatementTest, RefusesAnEvaluationThatCannotBe) {
   }
 }
 
-TEST(StatementTest, RefusesTheFirstVersionAndSaysWhichVersionReadsIt) {
+TEST(StatementTest, RefusesVersionsItDoesNotKnowAndSaysWhichProgramReadsThem) {
   Json json = ExampleJson();
   json["predicateType"] = "urn:dpar:privacy-certificate:v1";
   ExpectRefused(json.dump(), "predicateType");
   EXPECT_THAT(std::string(StatementFromJson(json.dump()).status().message()),
               HasSubstr("which dpar 0.1 made; check it with dpar verify of that version"));
+  json["predicateType"] = "urn:dpar:privacy-certificate:v4";
+  ExpectRefused(json.dump(), "predicateType");
+  EXPECT_THAT(std::string(StatementFromJson(json.dump()).status().message()), HasSubstr("use a newer dpar"));
+  for (const Json& other : {Json("text"), Json("urn:dpar:privacy-certificate:v03"), Json(3), Json(nullptr)}) {
+    json["predicateType"] = other;
+    ExpectRefused(json.dump(), "predicateType");
+  }
+  json.erase("predicateType");
+  ExpectRefused(json.dump(), "predicateType");
+}
+
+TEST(StatementTest, RefusesTheFieldsOfOneVersionUnderTheNameOfAnother) {
+  Json json = ExampleJson();
+  json["predicateType"] = "urn:dpar:privacy-certificate:v2";
+  EXPECT_EQ(StatementFromJson(json.dump()).status().code(), absl::StatusCode::kInvalidArgument);
+  Statement statement = ExampleStatement();
+  statement.predicate_version = 2;
+  json = Json::parse(StatementToJson(statement));
+  EXPECT_EQ(json["predicateType"], "urn:dpar:privacy-certificate:v2");
+  EXPECT_TRUE(StatementFromJson(json.dump()).ok());
   json["predicateType"] = "urn:dpar:privacy-certificate:v3";
-  ExpectRefused(json.dump(), "/predicateType");
+  EXPECT_EQ(StatementFromJson(json.dump()).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(StatementTest, StatesWhatWasUsedOfTheCapAndWhatTheEntrysHashCovers) {
+  const Statement statement = ExampleStatement();
+  const Json ledger = ExampleJson()["predicate"]["ledger"];
+  EXPECT_THAT(Keys(ledger), ElementsAre("budget", "scope", "cap_epsilon", "cap_delta", "order", "cap_units",
+                                        "units_before", "units", "units_after", "entry", "checkpoint"));
+  EXPECT_EQ(ledger["units_after"], 1234567 + statement.units);
+  EXPECT_THAT(Keys(ledger["entry"]), ElementsAre("sequence", "hash", "previous_hash", "budget_id", "time_microseconds",
+                                                 "kind", "actor", "attempt", "event"));
+  EXPECT_EQ(ledger["entry"]["kind"], "POST");
+  EXPECT_THAT(ledger["entry"]["event"].get<std::string>(), HasSubstr("\"noiseStddev\":"));
+  Json json = ExampleJson();
+  json["predicate"]["ledger"]["units_after"] = 1;
+  ExpectRefused(json.dump(), "/predicate/ledger/units_after");
+  json = ExampleJson();
+  json["predicate"]["ledger"]["entry"]["kind"] = "VOID";
+  ExpectRefused(json.dump(), "/predicate/ledger/entry/kind");
+}
+
+TEST(StatementTest, MarksThePublishedEpsilonAsThePapersClaim) {
+  EXPECT_TRUE(ExampleJson()["predicate"]["published"].is_null());
+  v1::TrainingSpec spec;
+  spec.set_epsilon(0.5);
+  spec.set_method(v1::FEATURES);
+  spec.set_preset(v1::PAPER);
+  const Statement statement = ExampleStatement(spec);
+  const Json predicate = Json::parse(StatementToJson(statement))["predicate"];
+  EXPECT_EQ(predicate["published"]["epsilon"], statement.plan.published_epsilon());
+  EXPECT_THAT(predicate["published"]["claim"].get<std::string>(), StartsWith("the claim of the published paper"));
+  EXPECT_GT(predicate["epsilon"].get<double>(), 0.5);
 }
 
 TEST(StatementTest, PromisesNothingForPublicData) {
@@ -252,7 +320,7 @@ TEST(StatementTest, SaysThatNoiseWasOffAndTakesItForPublicDataOnly) {
   spec.mutable_evaluation()->set_budget_share(0.1);
   Statement statement = ExampleStatement(spec);
   const Json predicate = Json::parse(StatementToJson(statement))["predicate"];
-  EXPECT_EQ(predicate["promise"], "none: the dataset was declared public");
+  EXPECT_EQ(predicate["promise"], "none: the dataset was declared public, and the model was trained without any noise");
   EXPECT_TRUE(predicate["event"].is_null());
   EXPECT_THAT(predicate["random_source"].get<std::string>(), StartsWith("not private: noise was off"));
   EXPECT_THAT(predicate["mechanism"]["description"].get<std::string>(),
@@ -346,7 +414,7 @@ TEST(StatementTest, RefusesRepeatedKeysAtAnyDepth) {
     altered.insert(altered.find(key_and_value), absl::StrCat(key_and_value, ","));
     return altered;
   };
-  ExpectRefused(doubled("\"predicateType\":\"urn:dpar:privacy-certificate:v2\""), "statement");
+  ExpectRefused(doubled("\"predicateType\":\"urn:dpar:privacy-certificate:v3\""), "statement");
   ExpectRefused(doubled("\"epsilon\":1.0"), "statement");
   ExpectRefused(doubled("\"steps\":97"), "statement");
   ExpectRefused(doubled("\"name\":\"model.pt\""), "statement");
@@ -398,8 +466,21 @@ TEST(StatementTest, RefusesMalformedValuesByName) {
       {"predicate.dataset.feature_count", [](Statement& s) { s.sizes.feature_count = -1; }},
       {"predicate.dataset.class_count", [](Statement& s) { s.sizes.class_count = 0; }},
       {"predicate.ledger.budget", [](Statement& s) { s.budget.clear(); }},
-      {"predicate.ledger.hash", [](Statement& s) { s.ledger_hash = "0123456789abcdef"; }},
-      {"predicate.ledger.sequence", [](Statement& s) { s.ledger_sequence = 0; }},
+      {"predicate.ledger.entry.hash", [](Statement& s) { s.ledger_hash = "0123456789abcdef"; }},
+      {"predicate.ledger.entry.sequence", [](Statement& s) { s.ledger_sequence = 0; }},
+      {"predicate.ledger.entry.previous_hash", [](Statement& s) { s.previous_hash.clear(); }},
+      {"predicate.ledger.entry.budget_id", [](Statement& s) { s.budget_id.clear(); }},
+      {"predicate.ledger.entry.time_microseconds", [](Statement& s) { s.entry_time_microseconds = -1; }},
+      {"predicate.ledger.entry.actor", [](Statement& s) { s.entry_actor = "line\nbreak"; }},
+      {"predicate.ledger.entry.attempt", [](Statement& s) { s.entry_attempt = -1; }},
+      {"predicate.ledger.entry.event", [](Statement& s) { s.entry_event.clear(); }},
+      {"predicate.ledger.units_before", [](Statement& s) { s.units_before = -1; }},
+      {"predicate.ledger.units_before", [](Statement& s) { s.units_before = int64_t{1} << 62; }},
+      {"predicate.ledger.units", [](Statement& s) { s.units = -1; }},
+      {"predicate.ledger.cap_units", [](Statement& s) { s.cap_units = -1; }},
+      {"predicate.accountant.version", [](Statement& s) { s.accountant_version = 1; }},
+      {"predicate.accountant.epsilon", [](Statement& s) { s.accountant_epsilon = -1; }},
+      {"predicate.build", [](Statement& s) { s.build.clear(); }},
       {"predicate.software", [](Statement& s) { s.software.clear(); }},
       {"predicate.created_at", [](Statement& s) { s.created_at = "yesterday"; }},
       {"predicate.created_at", [](Statement& s) { s.created_at = "2026-01-02T03:04:05+01:00"; }},
@@ -430,12 +511,150 @@ TEST(StatementTest, RefusesWhatIsNotAJsonObject) {
   }
 }
 
-TEST(StatementTest, TextThatIsNotUtf8DoesNotComeBack) {
-  Statement statement = ExampleStatement();
-  statement.software = "dpar \xff";
-  const std::string json = StatementToJson(statement);
-  const auto again = StatementFromJson(json);
-  EXPECT_TRUE(!again.ok() || again->software != statement.software);
+TEST(StatementTest, RefusesNumbersThatDoNotRoundTrip) {
+  const std::string text = StatementToJson(ExampleStatement());
+  const auto replaced = [&](const std::string& from, const std::string& to) {
+    std::string altered = text;
+    return altered.replace(altered.find(from), from.size(), to);
+  };
+  for (const std::string other : {"0.90", "0.9000000000000000222", "9e-1", "0.9e0", "+0.9", ".9", "00.9"}) {
+    EXPECT_FALSE(StatementFromJson(replaced("\"momentum\":0.9", "\"momentum\":" + other)).ok()) << other;
+  }
+  for (const std::string other : {"97.0", "97e0", "9.7e1", "0097", "-0", "97000000000000000000000"}) {
+    EXPECT_FALSE(StatementFromJson(replaced("\"steps\":97", "\"steps\":" + other)).ok()) << other;
+  }
+  for (const std::string other : {"1", "1.00", "1e0", "NaN", "Infinity", "1e999"}) {
+    EXPECT_FALSE(StatementFromJson(replaced("\"epsilon\":1.0", "\"epsilon\":" + other)).ok()) << other;
+  }
+}
+
+TEST(StatementTest, RefusesTextThatIsNotPrintableAscii) {
+  for (const std::string text : {"dpar \xff", "dpar \xc3\xa9", "dpar\n"}) {
+    Statement statement = ExampleStatement();
+    statement.software = text;
+    EXPECT_EQ(ValidateStatement(statement).code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_FALSE(StatementFromJson(StatementToJson(statement)).ok());
+  }
+}
+
+int Draw(FixedRandom& random, int bound) {
+  return static_cast<int>(UniformBelow(random, static_cast<uint64_t>(bound)));
+}
+
+// One field of a message, at any depth, becomes something that a fault could leave there.
+void SpoilMessage(google::protobuf::Message& message, FixedRandom& random) {
+  const auto* reflection = message.GetReflection();
+  const auto* descriptor = message.GetDescriptor();
+  const auto draw = [&random](int bound) { return Draw(random, bound); };
+  const auto* field = descriptor->field(draw(descriptor->field_count()));
+  if (field->is_repeated()) {
+    const int size = reflection->FieldSize(message, field);
+    if (size > 0) {
+      SpoilMessage(*reflection->MutableRepeatedMessage(&message, field, draw(size)), random);
+    }
+    return;
+  }
+  const double doubles[] = {0, -0.0, 1e-320, -1, 1e308, std::numeric_limits<double>::infinity(), std::nan("")};
+  const int64_t integers[] = {0, -1, 1, std::numeric_limits<int64_t>::max(), std::numeric_limits<int64_t>::min()};
+  switch (field->cpp_type()) {
+    case google::protobuf::FieldDescriptor::CPPTYPE_DOUBLE:
+      reflection->SetDouble(&message, field, doubles[draw(7)]);
+      break;
+    case google::protobuf::FieldDescriptor::CPPTYPE_INT64:
+      reflection->SetInt64(&message, field, integers[draw(5)]);
+      break;
+    case google::protobuf::FieldDescriptor::CPPTYPE_INT32:
+      reflection->SetInt32(&message, field, static_cast<int32_t>(integers[draw(3)]));
+      break;
+    case google::protobuf::FieldDescriptor::CPPTYPE_BOOL:
+      reflection->SetBool(&message, field, draw(2) == 1);
+      break;
+    case google::protobuf::FieldDescriptor::CPPTYPE_ENUM:
+      reflection->SetEnumValue(&message, field, draw(12) - 1);
+      break;
+    case google::protobuf::FieldDescriptor::CPPTYPE_STRING:
+      reflection->SetString(&message, field, draw(2) == 1 ? "\xff" : "text");
+      break;
+    default:
+      if (draw(4) == 0) {
+        reflection->ClearField(&message, field);
+      } else {
+        SpoilMessage(*reflection->MutableMessage(&message, field), random);
+      }
+  }
+}
+
+void SpoilText(std::string& text, FixedRandom& random) {
+  const std::string texts[] = {"",
+                               "\xff",
+                               "\xc3\xa9",
+                               "\"quoted\\",
+                               std::string("a\0b", 3),
+                               "\x7f",
+                               std::string(100000, 'a'),
+                               "tenants/a/jobs/b",
+                               std::string(64, 'a')};
+  text = texts[Draw(random, static_cast<int>(std::size(texts)))];
+}
+
+// Since signing does not read back what it signs, this is what stands behind it.
+TEST(StatementTest, WhateverPassesTheRulesIsTakenBack) {
+  FixedRandom random(20260102);
+  const Statement examples[] = {ExampleStatement(), FullStatement(), ExamplePublicStatement()};
+  int accepted = 0;
+  int refused = 0;
+  for (int i = 0; i < 3000; ++i) {
+    Statement s = examples[i % 3];
+    s.predicate_version = 2 + Draw(random, 2);
+    for (int faults = 1 + Draw(random, 3); faults > 0; --faults) {
+      std::string* texts[] = {&s.job,
+                              &s.dataset,
+                              &s.dataset_digest,
+                              &s.budget,
+                              &s.ledger_hash,
+                              &s.budget_id,
+                              &s.previous_hash,
+                              &s.entry_actor,
+                              &s.entry_event,
+                              &s.software,
+                              &s.build,
+                              &s.created_at,
+                              &s.subjects["model.pt"],
+                              &s.subjects["model.pt"]};
+      int64_t* integers[] = {&s.ledger_sequence, &s.order,
+                             &s.units,           &s.units_before,
+                             &s.cap_units,       &s.entry_time_microseconds,
+                             &s.entry_attempt,   &s.accountant_version,
+                             &s.sizes.node_count};
+      double* doubles[] = {&s.cap_epsilon, &s.cap_delta, &s.accountant_epsilon};
+      switch (Draw(random, 6)) {
+        case 0:
+          SpoilText(*texts[Draw(random, static_cast<int>(std::size(texts)))], random);
+          break;
+        case 1:
+          *integers[Draw(random, static_cast<int>(std::size(integers)))] = static_cast<int64_t>(UniformBits(random));
+          break;
+        case 2:
+          *doubles[Draw(random, 3)] = Draw(random, 2) == 0 ? std::nan("") : 1e300;
+          break;
+        case 3:
+          s.is_public = !s.is_public;
+          break;
+        default:
+          SpoilMessage(s.plan, random);
+      }
+    }
+    const bool valid = ValidateStatement(s).ok();
+    ++(valid ? accepted : refused);
+    const std::string json = StatementToJson(s);
+    const absl::StatusOr<Statement> again = StatementFromJson(json);
+    EXPECT_EQ(again.ok(), valid) << again.status() << "\n" << ValidateStatement(s) << "\n" << json.substr(0, 2000);
+    if (again.ok()) {
+      EXPECT_EQ(StatementToJson(*again), json);
+    }
+  }
+  EXPECT_GT(accepted, 250);
+  EXPECT_GT(refused, 250);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/certificate/signing_key.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/auth/signing_keys.h"
 #include "server/auth/tls.h"
 #include "server/auth/token.h"
 #include "server/store/read_from.h"
@@ -106,10 +107,13 @@ absl::Status InitialiseSigningKey(const DataDirectory& directory, MadeFiles& mad
     DPAR_RETURN_IF_ERROR(Write(directory.SigningKey(), key.private_pem(), kSecretMode, made));
   }
   if (Exists(directory.SigningPublicKey())) {
+    DPAR_ASSIGN_OR_RETURN(const bool repaired, RepairPublicKey(directory));
+    if (repaired) {
+      made.push_back(directory.SigningPublicKey());
+    }
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const std::string pem, ReadWholeFile(directory.SigningKey()));
-  DPAR_ASSIGN_OR_RETURN(const SigningKey key, SigningKey::FromPem(pem));
+  DPAR_ASSIGN_OR_RETURN(const SigningKey key, ReadSigningKey(directory));
   return Write(directory.SigningPublicKey(), key.verifying_key().pem(), kPublicMode, made);
 }
 

@@ -4,8 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "core/certificate/digest.h"
+#include "core/certificate/ledger_entry.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/store/message_text.h"
@@ -137,23 +136,19 @@ absl::StatusOr<std::vector<StoredEntry>> LoadEntries(Transaction& transaction, a
 
 std::string EntryHash(const std::string& budget_id, const std::string& previous_hash, const v1::LedgerEntry& entry,
                       const std::string& event_text) {
-  std::string bytes;
-  const auto add = [&bytes](absl::string_view field) { absl::StrAppend(&bytes, field.size(), ":", field, ";"); };
-  add("dpar ledger entry 1");
-  add(budget_id);
-  add(previous_hash);
-  add(absl::StrCat(entry.sequence()));
-  add(absl::StrCat(ToMicroseconds(entry.time())));
-  add(absl::StrCat(static_cast<int64_t>(entry.kind())));
-  add(entry.job());
-  add(entry.actor());
-  add(absl::StrCat(entry.units()));
-  add(absl::StrFormat("%.17g", entry.epsilon()));
-  add(absl::StrFormat("%.17g", entry.delta()));
-  add(event_text);
-  add(entry.reason());
-  add(absl::StrCat(entry.attempt()));
-  return Sha256Hex(bytes);
+  return ChainedEntryHash({.budget_id = budget_id,
+                           .previous_hash = previous_hash,
+                           .sequence = entry.sequence(),
+                           .time_microseconds = ToMicroseconds(entry.time()),
+                           .kind = entry.kind(),
+                           .job = entry.job(),
+                           .actor = entry.actor(),
+                           .units = entry.units(),
+                           .epsilon = entry.epsilon(),
+                           .delta = entry.delta(),
+                           .event_text = event_text,
+                           .reason = entry.reason(),
+                           .attempt = entry.attempt()});
 }
 
 }  // namespace dpar

@@ -238,18 +238,23 @@ absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& bud
   return account;
 }
 
-absl::StatusOr<Account> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
-                             int attempt, const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
+absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+                            int attempt, const EntryContext& context) {
+  Posted posted;
+  Account& account = posted.account;
+  DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
   DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, budget_id, job_name));
   v1::LedgerEntry& entry = stored.entry;
   entry.set_kind(v1::LedgerEntry::POST);
   entry.set_attempt(attempt);
   account.reserved_units -= entry.units();
   account.posted_units += entry.units();
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
+  posted.previous_hash = account.head_hash;
+  posted.event_text = stored.event_text;
+  DPAR_ASSIGN_OR_RETURN(posted.entry, Append(transaction, budget_id, account, std::move(stored), context));
+  posted.entry.clear_event();
   DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
-  return account;
+  return posted;
 }
 
 absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,

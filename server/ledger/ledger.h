@@ -84,10 +84,17 @@ absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_
 absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                                 const Price& price, const EntryContext& context);
 
-// Turns the job's reservation into spend; the account after it, whose head is the new entry. FAILED_PRECONDITION unless
-// it is reserved and neither posted nor voided.
-absl::StatusOr<Account> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
-                             int attempt, const EntryContext& context);
+// A POST entry, with what its hash covers, and the account after it, whose head it is.
+struct Posted {
+  Account account;
+  std::string previous_hash;
+  v1::LedgerEntry entry;  // without its event
+  std::string event_text;
+};
+
+// Turns the job's reservation into spend. FAILED_PRECONDITION unless it is reserved and neither posted nor voided.
+absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+                            int attempt, const EntryContext& context);
 
 // Announces what Post and Void read (Transaction::QueryAhead).
 absl::Status ReadReservationAhead(Transaction& transaction, const std::string& budget_id, const std::string& job_name);

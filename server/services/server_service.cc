@@ -1,6 +1,32 @@
 #include "server/services/server_service.h"
 
+#include <spdlog/spdlog.h>
+
+#include "core/error.h"
+#include "server/store/message_text.h"
+
 namespace dpar {
+namespace {
+
+v1::SigningKey ToProto(const KnownKey& known) {
+  const auto timestamp = [](absl::Time time) { return ToTimestamp(absl::ToUnixMicros(time)); };
+  v1::SigningKey proto;
+  proto.set_key_id(known.key.key_id());
+  proto.set_public_key_pem(known.key.pem());
+  if (known.create_time.has_value()) {
+    *proto.mutable_create_time() = timestamp(*known.create_time);
+  }
+  if (known.retire_time.has_value()) {
+    *proto.mutable_retire_time() = timestamp(*known.retire_time);
+  }
+  if (known.revoke_time.has_value()) {
+    *proto.mutable_revoke_time() = timestamp(*known.revoke_time);
+    proto.set_revoke_reason(known.revoke_reason);
+  }
+  return proto;
+}
+
+}  // namespace
 
 v1::Limits ToProto(const Limits& limits) {
   v1::Limits proto;
@@ -56,8 +82,15 @@ grpc::Status ServerServiceImpl::WhoAmI(grpc::ServerContext* context, const v1::W
 grpc::Status ServerServiceImpl::ListSigningKeys(grpc::ServerContext* context,
                                                 const v1::ListSigningKeysRequest* /*request*/,
                                                 v1::ListSigningKeysResponse* response) {
-  return rooms_.gate.Admit(*context, "ServerService/ListSigningKeys", [&](const Identity&) {
-    *response->add_keys() = signing_key_;
+  return rooms_.gate.Admit(*context, "ServerService/ListSigningKeys", [&](const Identity&) -> absl::Status {
+    const absl::StatusOr<std::vector<KnownKey>> keys = signing_keys_.List();
+    if (!keys.ok()) {
+      spdlog::error("the signing keys cannot be listed: {}", std::string(keys.status().message()));
+      return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, "the signing keys cannot be read now");
+    }
+    for (const KnownKey& known : *keys) {
+      *response->add_keys() = ToProto(known);
+    }
     return absl::OkStatus();
   });
 }

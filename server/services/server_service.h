@@ -3,6 +3,7 @@
 #define DPAR_SERVER_SERVICES_SERVER_SERVICE_H_
 
 #include "dpar/v1/server.grpc.pb.h"
+#include "server/auth/signing_keys.h"
 #include "server/services/rooms.h"
 
 namespace dpar {
@@ -11,9 +12,9 @@ v1::Limits ToProto(const Limits& limits);
 
 class ServerServiceImpl final : public v1::ServerService::Service {
  public:
-  // `info` is answered as it is; `signing_key` is the one that certificates are signed with.
-  ServerServiceImpl(const Rooms& rooms, v1::ServerInfo info, v1::SigningKey signing_key)
-      : rooms_(rooms), info_(std::move(info)), signing_key_(std::move(signing_key)) {}
+  // `info` is answered as it is.
+  ServerServiceImpl(const Rooms& rooms, v1::ServerInfo info, SigningKeys& signing_keys)
+      : rooms_(rooms), info_(std::move(info)), signing_keys_(signing_keys) {}
 
   grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* request,
                              v1::ServerInfo* response) override;
@@ -24,7 +25,7 @@ class ServerServiceImpl final : public v1::ServerService::Service {
  private:
   const Rooms& rooms_;
   const v1::ServerInfo info_;
-  const v1::SigningKey signing_key_;
+  SigningKeys& signing_keys_;
 };
 
 }  // namespace dpar

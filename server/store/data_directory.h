@@ -3,7 +3,8 @@
 //   dpar.sqlite               the store, unless it is a PostgreSQL
 //   lock                      held by the one running dpard when the store is here
 //   tls/ca.pem tls/ca.key tls/server.pem tls/server.key
-//   keys/signing.key keys/signing.pub
+//   keys/signing.key keys/signing.pub keys/signing-keys.pem
+//   keys/lock                 held by whoever changes them
 //   operator.token            the first operator token
 //   address                   host:port that the running server listens on
 //   http-address              the same of its metrics and health
@@ -42,6 +43,8 @@ class DataDirectory {
   [[nodiscard]] std::string ServerKey() const { return root_ + "/tls/server.key"; }
   [[nodiscard]] std::string SigningKey() const { return root_ + "/keys/signing.key"; }
   [[nodiscard]] std::string SigningPublicKey() const { return root_ + "/keys/signing.pub"; }
+  [[nodiscard]] std::string SigningKeyList() const { return root_ + "/keys/signing-keys.pem"; }
+  [[nodiscard]] std::string SigningKeyLock() const { return root_ + "/keys/lock"; }
   [[nodiscard]] std::string UploadFile(absl::string_view upload_name) const;
   [[nodiscard]] std::string DatasetFile(absl::string_view dataset_name) const;
   // Every lease of a job writes to a directory of its own: a worker that lost its lease cannot spoil the files of the

@@ -15,11 +15,12 @@ namespace dpar {
 namespace {
 
 // What is wrong with a budget; empty when nothing is.
-absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string& budget_id, const VerifyingKey& key) {
+absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string& budget_id,
+                                    const std::vector<KnownKey>& keys) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> envelopes, Envelopes(transaction, budget_id));
   std::vector<EntryPosition> checkpoints;
   for (const std::string& envelope : envelopes) {
-    const absl::StatusOr<Statement> statement = OpenSigned(envelope, {key});
+    const absl::StatusOr<Statement> statement = OpenSigned(envelope, keys);
     if (!statement.ok()) {
       return absl::StrCat("a stored certificate cannot be read: ", statement.status().message());
     }
@@ -35,13 +36,13 @@ absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string&
 
 }  // namespace
 
-absl::StatusOr<int64_t> CheckLedgers(Database& database, const VerifyingKey& key, std::ostream& out) {
+absl::StatusOr<int64_t> CheckLedgers(Database& database, const std::vector<KnownKey>& keys, std::ostream& out) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> budgets,
                         ReadFrom(database, [](Transaction& transaction) { return AllBudgets(transaction); }));
   int64_t faults = 0;
   for (const std::string& budget : budgets) {
     DPAR_ASSIGN_OR_RETURN(const std::string fault, ReadFrom(database, [&](Transaction& transaction) {
-                            return FaultOf(transaction, budget, key);
+                            return FaultOf(transaction, budget, keys);
                           }));
     if (!fault.empty()) {
       ++faults;

@@ -165,7 +165,8 @@ TEST_F(LeaseTest, SeveralJobsRunAtOnceWithinTheirMemory) {
   options.slots = 3;
   options.max_running_jobs = 3;
   options.total_bytes = 2 * bytes + bytes / 2;
-  Worker worker(store_.database(), store_.directory(), key_, board_, options);
+  Worker worker(
+      store_.database(), store_.directory(), [this] { return key_; }, board_, options);
   v1::TrainingSpec spec = Spec(0.1);
   spec.mutable_options()->set_steps(kLongRun * 10);
   const PlannedJob longer = *PlanJob(store_.database(), spec, kLimits);

@@ -3,15 +3,19 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/certificate/certificate.h"
 #include "core/error.h"
+#include "core/privacy/accountant.h"
 #include "core/status_macros.h"
+#include "server/build.h"
 #include "server/ledger/ledger.h"
 #include "server/seam.h"
 #include "server/store/datasets.h"
+#include "server/store/message_text.h"
 
 namespace dpar {
 namespace {
@@ -106,6 +110,13 @@ absl::Status ReadAhead(Transaction& transaction, const StoredJob& stored) {
                                   : ReadReservationAhead(transaction, stored.budget_id, stored.job.name());
 }
 
+// What the certificate of a job that costs something says its event costs. Asked for before the transaction, because
+// the accountant may take a second.
+absl::StatusOr<double> AccountantEpsilon(const StoredJob& stored) {
+  const v1::Plan& plan = stored.job.plan();
+  return stored.budget_id.empty() ? 0.0 : EventEpsilon(plan.event(), plan.delta());
+}
+
 Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1::Dataset& dataset, absl::Time now) {
   Statement statement;
   statement.subjects = {{"model.npz", output.weights_sha256}, {"model.pt", output.script_sha256}};
@@ -114,6 +125,7 @@ Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1
   statement.plan = stored.job.plan();
   statement.evaluation = output.evaluation;
   statement.software = absl::StrCat("dpar ", DPAR_VERSION);
+  statement.build = BuildDescription();
   statement.created_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
   statement.dataset_digest = dataset.content_digest();
   statement.sizes = {dataset.node_count(), dataset.feature_count(), dataset.class_count()};
@@ -124,15 +136,24 @@ Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1
 // Posts the price and puts the entry into the statement: signing it signs a checkpoint of the ledger's chain.
 absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const EntryContext& context,
                      Statement& statement) {
-  DPAR_ASSIGN_OR_RETURN(const Account account,
+  DPAR_ASSIGN_OR_RETURN(Posted posted,
                         Post(transaction, stored.budget_id, stored.job.name(), stored.job.attempts(), context));
+  const BudgetTerms& terms = posted.account.terms;
   statement.budget = absl::StrCat(statement.dataset, "/budget");
-  statement.ledger_sequence = account.head_sequence;
-  statement.ledger_hash = account.head_hash;
-  statement.cap_epsilon = account.terms.cap_epsilon;
-  statement.cap_delta = account.terms.cap_delta;
-  statement.order = account.terms.order;
-  statement.units = stored.job.plan().price_units();
+  statement.cap_epsilon = terms.cap_epsilon;
+  statement.cap_delta = terms.cap_delta;
+  statement.order = terms.order;
+  statement.cap_units = terms.cap_units;
+  statement.units = posted.entry.units();
+  statement.units_before = posted.account.posted_units - posted.entry.units();
+  statement.ledger_sequence = posted.entry.sequence();
+  statement.ledger_hash = posted.entry.hash();
+  statement.previous_hash = std::move(posted.previous_hash);
+  statement.budget_id = stored.budget_id;
+  statement.entry_time_microseconds = ToMicroseconds(posted.entry.time());
+  statement.entry_actor = posted.entry.actor();
+  statement.entry_attempt = posted.entry.attempt();
+  statement.entry_event = std::move(posted.event_text);
   return absl::OkStatus();
 }
 
@@ -145,6 +166,7 @@ absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const En
 // reservation covers it.
 absl::Status Release(Database& database, const SigningKey& key, const StoredJob& stored, const JobOutput& output) {
   const std::string& name = stored.job.name();
+  DPAR_ASSIGN_OR_RETURN(const double accountant_epsilon, AccountantEpsilon(stored));
   DPAR_SEAM("saved");
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_RETURN_IF_ERROR(ReadAhead(transaction, stored));
@@ -161,6 +183,7 @@ absl::Status Release(Database& database, const SigningKey& key, const StoredJob&
     DPAR_SEAM("release-begun");
     DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, GetDataset(transaction, stored.job.spec().dataset()));
     Statement statement = DescribeJob(stored, output, dataset.dataset, context.time);
+    statement.accountant_epsilon = accountant_epsilon;
     if (!stored.budget_id.empty()) {
       DPAR_RETURN_IF_ERROR(PostFor(transaction, stored, context, statement));
     }

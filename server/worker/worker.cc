@@ -27,11 +27,11 @@ constexpr absl::Duration kStoreWait = absl::Milliseconds(500);
 
 }  // namespace
 
-Worker::Worker(Database& database, const DataDirectory& directory, const SigningKey& key, ProgressBoard& progress,
+Worker::Worker(Database& database, const DataDirectory& directory, SigningKeySource key, ProgressBoard& progress,
                WorkerOptions options)
     : database_(database),
       directory_(directory),
-      key_(key),
+      key_(std::move(key)),
       progress_(progress),
       options_(std::move(options)),
       free_bytes_(options_.total_bytes) {}
@@ -182,8 +182,10 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
   absl::Status cause = output.status();
   if (output.ok()) {
     // Also when the lease is said to be lost: it is, too, once the release was committed.
-    cause = TimeLedgerCommit(options_.metrics, LedgerCommit::kRelease,
-                             [&] { return Release(database_, key_, attempt.stored(), *output); });
+    cause = TimeLedgerCommit(options_.metrics, LedgerCommit::kRelease, [&]() -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(const SigningKey key, key_());
+      return Release(database_, key, attempt.stored(), *output);
+    });
     if (cause.ok()) {
       CountEnd(v1::Job::SUCCEEDED);
       return true;

@@ -3,6 +3,7 @@
 #define DPAR_SERVER_WORKER_WORKER_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,10 +36,14 @@ struct WorkerOptions {
   Metrics* metrics = nullptr;  // may be missing
 };
 
+// The key that certificates are signed with now. UNAVAILABLE when it cannot be had for the moment.
+using SigningKeySource = std::function<absl::StatusOr<SigningKey>()>;
+
 // One thread for every slot, and one that keeps their leases. Everything passed in outlives it.
 class Worker {
  public:
-  Worker(Database& database, const DataDirectory& directory, const SigningKey& key, ProgressBoard& progress,
+  // `key` is asked for before every signature.
+  Worker(Database& database, const DataDirectory& directory, SigningKeySource key, ProgressBoard& progress,
          WorkerOptions options);
   ~Worker();
   Worker(const Worker&) = delete;
@@ -81,7 +86,7 @@ class Worker {
 
   Database& database_;
   const DataDirectory& directory_;
-  const SigningKey& key_;
+  const SigningKeySource key_;
   ProgressBoard& progress_;
   const WorkerOptions options_;
   std::string device_;

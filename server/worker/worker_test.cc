@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -196,8 +197,33 @@ TEST_F(WorkerTest, ADatasetSealedByANewerProgramIsRetriedAndThenVoided) {
 TEST_F(WorkerTest, ADeviceThatIsNotThereStopsTheStart) {
   WorkerOptions options = Options();
   options.device = "cuda:99";
-  Worker worker(store_.database(), store_.directory(), key_, board_, options);
+  Worker worker(
+      store_.database(), store_.directory(), [this] { return key_; }, board_, options);
   EXPECT_EQ(worker.Start().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_F(WorkerTest, AFinishedJobWaitsForItsSigningKeyAndIsSignedByTheOneOfThatMoment) {
+  ASSERT_TRUE(Submit(5).ok());
+  std::atomic<int> asked = 0;
+  Worker worker(
+      store_.database(), store_.directory(),
+      [&]() -> absl::StatusOr<SigningKey> {
+        if (++asked < 3) {
+          return absl::UnavailableError("the key is not there for the moment");
+        }
+        return key_;
+      },
+      board_, Options());
+  ASSERT_TRUE(worker.Start().ok());
+  EXPECT_EQ(AwaitState(v1::Job::SUCCEEDED).attempts(), 1);
+  worker.Stop();
+  EXPECT_EQ(asked, 3);
+  EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
+  const Statement statement = VerifiedStatement();
+  EXPECT_EQ(statement.ledger_sequence, 3);
+  EXPECT_EQ(statement.units_before, 0);
+  EXPECT_EQ(statement.entry_attempt, 1);
+  EXPECT_EQ(statement.entry_actor, "worker");
 }
 
 }  // namespace

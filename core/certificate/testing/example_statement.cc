@@ -1,10 +1,16 @@
 #include "core/certificate/testing/example_statement.h"
 
+#include <cstdlib>
+
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
+#include "core/certificate/ledger_entry.h"
 #include "core/certificate/strict_json.h"
 #include "core/plan/plan.h"
+#include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
+#include "dpar/v1/budget.pb.h"
+#include "google/protobuf/util/json_util.h"
 
 namespace dpar {
 namespace {
@@ -42,33 +48,70 @@ Statement ExampleStatement(v1::TrainingSpec spec) {
     statement.evaluation = ExampleEvaluation(statement.plan.evaluation());
   }
   statement.software = "dpar 0.2.0";
+  statement.build = "commit 0123456789ab, GNU 12.2.0, Release";
   statement.created_at = "2026-01-02T03:04:05Z";
   statement.is_public = spec.non_private();
   if (statement.is_public) {
     return statement;
   }
   statement.budget = "tenants/acme/datasets/cora/budget";
-  statement.ledger_sequence = 3;
-  statement.ledger_hash = Sha256Hex("entry");
+  statement.ledger_sequence = 5;
   statement.cap_epsilon = terms.cap_epsilon;
   statement.cap_delta = terms.cap_delta;
   statement.order = terms.order;
-  statement.units = EventUnits(statement.plan.event(), terms.order).value();
-  statement.plan.set_price_units(statement.units);
+  statement.cap_units = terms.cap_units;
+  statement.units_before = 1234567;
+  statement.accountant_epsilon = EventEpsilon(statement.plan.event(), statement.plan.delta()).value();
+  statement.budget_id = "0123456789abcdef";
+  statement.previous_hash = Sha256Hex("the entry before");
+  statement.entry_time_microseconds = 1767323045123456;
+  statement.entry_actor = "worker";
+  statement.entry_attempt = 1;
+  Reprice(statement);
   return statement;
 }
 
+void Reprice(Statement& statement) {
+  statement.units = EventUnits(statement.plan.event(), statement.order).value();
+  statement.plan.set_price_units(statement.units);
+  statement.entry_event.clear();
+  // As the ledger stores it.
+  if (!google::protobuf::util::MessageToJsonString(statement.plan.event(), &statement.entry_event).ok()) {
+    std::abort();
+  }
+  RehashEntry(statement);
+}
+
+void RehashEntry(Statement& statement) {
+  statement.ledger_hash = ChainedEntryHash({.budget_id = statement.budget_id,
+                                            .previous_hash = statement.previous_hash,
+                                            .sequence = statement.ledger_sequence,
+                                            .time_microseconds = statement.entry_time_microseconds,
+                                            .kind = v1::LedgerEntry::POST,
+                                            .job = statement.job,
+                                            .actor = statement.entry_actor,
+                                            .units = statement.units,
+                                            .epsilon = statement.plan.epsilon(),
+                                            .delta = statement.plan.delta(),
+                                            .event_text = statement.entry_event,
+                                            .reason = "",
+                                            .attempt = statement.entry_attempt});
+}
+
 Statement ExamplePublicStatement() {
-  Statement statement = ExampleStatement();
+  const Statement priced = ExampleStatement();
+  Statement statement;
+  statement.subjects = priced.subjects;
+  statement.job = priced.job;
+  statement.dataset = priced.dataset;
+  statement.dataset_digest = priced.dataset_digest;
+  statement.sizes = priced.sizes;
   statement.is_public = true;
-  statement.budget.clear();
-  statement.ledger_sequence = 0;
-  statement.ledger_hash.clear();
-  statement.cap_epsilon = 0;
-  statement.cap_delta = 0;
-  statement.order = 0;
-  statement.units = 0;
+  statement.plan = priced.plan;
   statement.plan.set_price_units(0);
+  statement.software = priced.software;
+  statement.build = priced.build;
+  statement.created_at = priced.created_at;
   return statement;
 }
 

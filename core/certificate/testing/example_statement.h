@@ -20,6 +20,11 @@ Statement ExampleStatement(v1::TrainingSpec spec = ExampleSpec());
 // The example about public data, with noise.
 Statement ExamplePublicStatement();
 
+// After a change of the event: its price and its ledger entry. After another change of what the entry's hash covers:
+// the hash.
+void Reprice(Statement& statement);
+void RehashEntry(Statement& statement);
+
 // An envelope around any payload, with a valid signature whatever the payload says.
 std::string SignPayload(const std::string& payload, const SigningKey& key);
 

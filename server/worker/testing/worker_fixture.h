@@ -215,7 +215,7 @@ class WorkerFixture : public ::testing::Test {
   TemporaryStore store_;
   ProgressBoard board_;
   SigningKey key_ = *SigningKey::Generate();
-  Worker worker_{store_.database(), store_.directory(), key_, board_, Options()};
+  Worker worker_{store_.database(), store_.directory(), [this] { return key_; }, board_, Options()};
 };
 
 }  // namespace dpar::testing

@@ -1,0 +1,22 @@
+# Writes OUTPUT, a header that defines DPAR_COMMIT, and leaves it alone when nothing changed. Run by every build, since a
+# commit changes no source that the build knows of. COMMIT is what the build was told, if it was.
+if(NOT COMMIT)
+  set(COMMIT unknown)
+  execute_process(COMMAND git -C ${SOURCE_DIR} rev-parse --short=12 HEAD
+    OUTPUT_VARIABLE head OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
+  if(NOT failed)
+    set(COMMIT ${head})
+    execute_process(COMMAND git -C ${SOURCE_DIR} diff --quiet HEAD ERROR_QUIET RESULT_VARIABLE modified)
+    if(modified)
+      set(COMMIT ${head}-modified)
+    endif()
+  endif()
+endif()
+set(text "#define DPAR_COMMIT \"${COMMIT}\"\n")
+set(old "")
+if(EXISTS ${OUTPUT})
+  file(READ ${OUTPUT} old)
+endif()
+if(NOT old STREQUAL text)
+  file(WRITE ${OUTPUT} "${text}")
+endif()

@@ -1,0 +1,91 @@
+// Certificates of older versions: those of version 2, which dpar 0.2.0 made, keep verifying.
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/certificate/certificate.h"
+#include "core/certificate/testing/example_statement.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace dpar {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Made by dpar 0.2.0 and kept as it was.
+std::string OldFile(const std::string& name) {
+  std::ifstream file(absl::StrCat(std::getenv("DPAR_SOURCE_DIR"), "/core/certificate/testing/", name),
+                     std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+std::vector<KnownKey> OldKeys() { return ParseKeyList(OldFile("certificate_v2.pub")).value(); }
+
+std::vector<std::string> Names(const Verification& verification) {
+  std::vector<std::string> names;
+  for (const Check& check : verification.checks) {
+    EXPECT_TRUE(check.passed) << check.name << ": " << check.detail;
+    names.push_back(check.name);
+  }
+  return names;
+}
+
+TEST(CertificateVersionTest, ASecondVersionIsVerifiedForWhatItStates) {
+  const Verification verification = VerifyCertificate(OldFile("certificate_v2.json"), OldKeys(), {}).value();
+  EXPECT_THAT(Names(verification), ElementsAre("signature", "statement", "mechanism", "epsilon", "ledger"));
+  EXPECT_TRUE(verification.passed());
+  EXPECT_EQ(verification.statement.predicate_version, 2);
+  EXPECT_EQ(verification.statement.software, "dpar 0.2.0");
+  EXPECT_EQ(verification.statement.build, "");
+  EXPECT_EQ(verification.statement.ledger_sequence, 3);
+  EXPECT_TRUE(verification.statement.evaluation.has_value());
+  EXPECT_THAT(verification.checks[1].detail, HasSubstr("v2, which says less"));
+}
+
+TEST(CertificateVersionTest, ASecondVersionAboutPublicDataStillSaysThatNothingIsPromised) {
+  const Verification verification = VerifyCertificate(OldFile("certificate_v2_public.json"), OldKeys(), {}).value();
+  EXPECT_THAT(Names(verification), ElementsAre("signature", "statement", "promise"));
+  EXPECT_TRUE(verification.passed());
+}
+
+TEST(CertificateVersionTest, EveryFlippedByteOfASecondVersionIsRefused) {
+  const std::string envelope = OldFile("certificate_v2.json");
+  ASSERT_GT(envelope.size(), 5000U);
+  for (size_t i = 0; i < envelope.size(); ++i) {
+    std::string altered = envelope;
+    altered[i] = static_cast<char>(altered[i] ^ 1);
+    const auto verification = VerifyCertificate(altered, OldKeys(), {});
+    EXPECT_FALSE(verification.ok() && verification->passed()) << i;
+  }
+}
+
+TEST(CertificateVersionTest, NothingNewIsSignedInAnOldVersion) {
+  const SigningKey key = SigningKey::Generate().value();
+  Statement statement = ExampleStatement();
+  statement.predicate_version = 2;
+  ASSERT_TRUE(ValidateStatement(statement).ok());
+  EXPECT_EQ(SignStatement(statement, key).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST(CertificateVersionTest, OtherVersionsAreRefusedWithWhatReadsThem) {
+  const SigningKey key = SigningKey::Generate().value();
+  const std::string type(kPredicateType);
+  for (const auto& [version, advice] :
+       {std::pair("urn:dpar:privacy-certificate:v1", "dpar 0.1"), {"urn:dpar:privacy-certificate:v4", "newer dpar"}}) {
+    std::string payload = StatementToJson(ExampleStatement());
+    payload.replace(payload.find(type), type.size(), version);
+    const Verification verification = VerifyCertificate(SignPayload(payload, key), {key.verifying_key()}, {}).value();
+    EXPECT_FALSE(verification.passed());
+    ASSERT_EQ(verification.checks.size(), 2U);
+    EXPECT_EQ(verification.checks[1].name, "statement");
+    EXPECT_THAT(verification.checks[1].detail, HasSubstr(advice));
+  }
+}
+
+}  // namespace
+}  // namespace dpar

@@ -1,0 +1,195 @@
+// The rules that a well-formed statement keeps: StatementFromJson applies them to what it read, SignStatement to what
+// it is about to write.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/time.h"
+#include "core/certificate/digest.h"
+#include "core/certificate/statement.h"
+#include "core/error.h"
+#include "core/message_json.h"
+#include "core/plan/method.h"
+#include "core/privacy/event.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+
+namespace dpar {
+namespace {
+
+constexpr size_t kSha256HexLength = 64;
+constexpr size_t kMaxSubjects = 16;
+constexpr int64_t kMaxSize = int64_t{1} << 31;
+// Far above any event's text, and far below the limit on a whole statement.
+constexpr size_t kMaxTextLength = size_t{1} << 16;
+// So that sums of two stay in range.
+constexpr int64_t kMaxUnits = (int64_t{1} << 62) - 1;
+constexpr int64_t kMaxAccountantVersion = 1000;
+constexpr double kMaxEpsilon = 1e9;
+
+absl::Status ValidateSha256(absl::string_view field, absl::string_view digest) {
+  if (digest.size() != kSha256HexLength || !HexDecode(digest).ok()) {
+    return InvalidField(field, absl::StrCat(field, " must be 64 digits 0-9 and a-f"));
+  }
+  return absl::OkStatus();
+}
+
+// `pattern` is a resource name in which "*" stands for an id.
+absl::Status ValidateName(absl::string_view field, absl::string_view name, absl::string_view pattern) {
+  const std::vector<std::string> parts = absl::StrSplit(name, '/');
+  const std::vector<std::string> expected = absl::StrSplit(pattern, '/');
+  bool valid = parts.size() == expected.size();
+  for (size_t i = 0; valid && i < parts.size(); ++i) {
+    valid = expected[i] == "*" ? ValidateId(field, parts[i]).ok() : parts[i] == expected[i];
+  }
+  return valid ? absl::OkStatus() : InvalidField(field, absl::StrCat(field, " must be a name like ", pattern));
+}
+
+// Texts that are neither names nor digests: printable ASCII, so that they look like what they are.
+absl::Status ValidateText(absl::string_view field, absl::string_view text) {
+  const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (text.empty() || text.size() > kMaxTextLength || !printable) {
+    return InvalidField(field, absl::StrCat(field, " must be 1 to ", kMaxTextLength, " printable ASCII characters"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateFinite(absl::string_view field, double value) {
+  return std::isfinite(value) ? absl::OkStatus() : InvalidField(field, absl::StrCat(field, " must be a number"));
+}
+
+absl::Status ValidateSubjects(const std::map<std::string, std::string>& subjects) {
+  if (subjects.empty() || subjects.size() > kMaxSubjects) {
+    return InvalidField("subject", absl::StrCat("subject must be a list of 1 to ", kMaxSubjects, " files"));
+  }
+  for (const auto& [name, digest] : subjects) {
+    if (!ValidateText("subject.name", name).ok() || name.find('/') != std::string::npos) {
+      return InvalidField("subject.name", "subject.name must be the name of a file");
+    }
+    DPAR_RETURN_IF_ERROR(ValidateSha256("subject.digest.sha256", digest));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidateEvaluation(const v1::Evaluation& evaluation, const v1::EvaluationPlan& plan) {
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.evaluation.accuracy", evaluation.accuracy(), 0.0, 1.0));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.evaluation.low", evaluation.low(), 0.0, 1.0));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.evaluation.high", evaluation.high(), evaluation.low(), 1.0));
+  if (evaluation.held_out_slots() != plan.held_out_slots()) {
+    return InvalidField("predicate.evaluation.held_out_slots",
+                        "predicate.evaluation.held_out_slots must be those of mechanism.plan.evaluation");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ValidatePlan(const Statement& statement) {
+  const v1::Plan& plan = statement.plan;
+  static const std::set<std::string>* const elsewhere = new std::set<std::string>{"event", "price_units", "left_units"};
+  DPAR_RETURN_IF_ERROR(CheckMessageForJson(plan, "predicate.mechanism.plan", *elsewhere));
+  if (FindMethod(plan.method()) == nullptr) {
+    return InvalidField("predicate.mechanism.plan.method",
+                        absl::StrCat("predicate.mechanism.plan.method is ", v1::Method_Name(plan.method()),
+                                     ", which this version cannot recompute"));
+  }
+  if (plan.non_private() && !statement.is_public) {
+    return InvalidField("predicate.mechanism.plan.non_private",
+                        "predicate.mechanism.plan.non_private may be true for public data only");
+  }
+  if (plan.has_event() == plan.non_private()) {
+    return InvalidField("predicate.event",
+                        "predicate.event must be null for a plan that is non_private, and only then");
+  }
+  if (plan.has_event()) {
+    if (const absl::Status valid = ValidateEvent(plan.event()); !valid.ok()) {
+      return InvalidField("predicate.event", absl::StrCat("predicate.event must be a valid event: ", valid.message()));
+    }
+  }
+  if (statement.evaluation.has_value() != plan.has_evaluation()) {
+    return InvalidField("predicate.evaluation",
+                        "predicate.evaluation must be null for a plan without an evaluation, and only then");
+  }
+  return plan.has_evaluation() ? ValidateEvaluation(*statement.evaluation, plan.evaluation()) : absl::OkStatus();
+}
+
+absl::Status ValidateAccountant(const Statement& statement) {
+  if (statement.predicate_version == 2) {
+    return ValidateRange("predicate.accountant.version", statement.accountant_version, 2, 2);
+  }
+  DPAR_RETURN_IF_ERROR(
+      ValidateRange("predicate.accountant.version", statement.accountant_version, 2, kMaxAccountantVersion));
+  return statement.is_public
+             ? absl::OkStatus()
+             : ValidateRange("predicate.accountant.epsilon", statement.accountant_epsilon, 0.0, kMaxEpsilon);
+}
+
+absl::Status ValidateEntry(const Statement& statement, const std::string& path) {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  DPAR_RETURN_IF_ERROR(ValidateSha256(path + ".hash", statement.ledger_hash));
+  DPAR_RETURN_IF_ERROR(ValidateRange(path + ".sequence", statement.ledger_sequence, 1, kLargest));
+  if (statement.predicate_version == 2) {
+    return absl::OkStatus();
+  }
+  DPAR_RETURN_IF_ERROR(ValidateSha256(path + ".previous_hash", statement.previous_hash));
+  DPAR_RETURN_IF_ERROR(ValidateText(path + ".budget_id", statement.budget_id));
+  DPAR_RETURN_IF_ERROR(ValidateRange(path + ".time_microseconds", statement.entry_time_microseconds, 0, kLargest));
+  DPAR_RETURN_IF_ERROR(ValidateText(path + ".actor", statement.entry_actor));
+  DPAR_RETURN_IF_ERROR(ValidateRange(path + ".attempt", statement.entry_attempt, 0, kLargest));
+  return ValidateText(path + ".event", statement.entry_event);
+}
+
+absl::Status ValidateLedger(const Statement& statement) {
+  DPAR_RETURN_IF_ERROR(ValidateName("predicate.ledger.budget", statement.budget, "tenants/*/datasets/*/budget"));
+  DPAR_RETURN_IF_ERROR(ValidateFinite("predicate.ledger.cap_epsilon", statement.cap_epsilon));
+  DPAR_RETURN_IF_ERROR(ValidateFinite("predicate.ledger.cap_delta", statement.cap_delta));
+  if (statement.predicate_version == 2) {
+    return ValidateEntry(statement, "predicate.ledger");
+  }
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.cap_units", statement.cap_units, 0, kMaxUnits));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.units", statement.units, 0, kMaxUnits));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.units_before", statement.units_before, 0, kMaxUnits));
+  return ValidateEntry(statement, "predicate.ledger.entry");
+}
+
+absl::Status ValidateSoftware(const Statement& statement) {
+  DPAR_RETURN_IF_ERROR(ValidateText("predicate.software", statement.software));
+  if (statement.predicate_version > 2) {
+    DPAR_RETURN_IF_ERROR(ValidateText("predicate.build", statement.build));
+  }
+  absl::Time time;
+  std::string error;
+  if (!ValidateText("predicate.created_at", statement.created_at).ok() || !absl::EndsWith(statement.created_at, "Z") ||
+      !absl::ParseTime(absl::RFC3339_full, statement.created_at, &time, &error)) {
+    return InvalidField("predicate.created_at", "predicate.created_at must be an RFC 3339 time in UTC, ending in Z");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ValidateStatement(const Statement& statement) {
+  DPAR_RETURN_IF_ERROR(
+      ValidateRange("predicateType", int64_t{statement.predicate_version}, kOldestPredicateVersion, kPredicateVersion));
+  DPAR_RETURN_IF_ERROR(ValidateSubjects(statement.subjects));
+  DPAR_RETURN_IF_ERROR(ValidateName("predicate.job", statement.job, "tenants/*/jobs/*"));
+  DPAR_RETURN_IF_ERROR(ValidateName("predicate.dataset.name", statement.dataset, "tenants/*/datasets/*"));
+  DPAR_RETURN_IF_ERROR(ValidateSha256("predicate.dataset.digest", statement.dataset_digest));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.node_count", statement.sizes.node_count, 1, kMaxSize));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.feature_count", statement.sizes.feature_count, 1, kMaxSize));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.class_count", statement.sizes.class_count, 1, kMaxSize));
+  DPAR_RETURN_IF_ERROR(ValidateAccountant(statement));
+  if (!statement.is_public) {
+    DPAR_RETURN_IF_ERROR(ValidateLedger(statement));
+  }
+  DPAR_RETURN_IF_ERROR(ValidatePlan(statement));
+  return ValidateSoftware(statement);
+}
+
+}  // namespace dpar
