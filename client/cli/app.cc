@@ -54,7 +54,7 @@ void Declare(CLI::App& app, GlobalOptions& options, Command& chosen) {
   AddJobCommands(app, chosen);
   AddBudgetCommands(app, chosen);
   AddDownloadCommand(app, chosen);
-  AddVerifyCommand(app, chosen);
+  AddCertificateCommands(app, chosen);
   AddPredictCommand(app, chosen);
   AddPrivacyCommands(app, chosen);
   AddTokenCommands(app, chosen);

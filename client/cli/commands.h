@@ -23,12 +23,14 @@ void AddTrainCommand(CLI::App& app, Command& chosen);      // train
 void AddJobCommands(CLI::App& app, Command& chosen);       // watch, cancel, jobs
 void AddBudgetCommands(CLI::App& app, Command& chosen);    // budget, cap
 void AddDownloadCommand(CLI::App& app, Command& chosen);   // download
-void AddVerifyCommand(CLI::App& app, Command& chosen);     // verify
 void AddPredictCommand(CLI::App& app, Command& chosen);    // predict
 void AddPrivacyCommands(CLI::App& app, Command& chosen);   // privacy epsilon, delta, calibrate, compare
 void AddCompareCommand(CLI::App& group, Command& chosen);  // privacy compare
 void AddTokenCommands(CLI::App& app, Command& chosen);     // whoami, token
 void AddOperatorCommands(CLI::App& app, Command& chosen);  // tenant
+
+// verify; certificate verify, show, keys
+void AddCertificateCommands(CLI::App& app, Command& chosen);
 
 // A command that is only a name for those below it.
 inline CLI::App* AddCommandGroup(CLI::App& app, const std::string& name, const std::string& description,

@@ -12,9 +12,11 @@
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
 #include "core/certificate/signing_key.h"
+#include "core/certificate/testing/example_statement.h"
 #include "core/graph/graph_file.h"
 #include "core/infer/model.h"
 #include "core/plan/plan.h"
+#include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
 
 namespace dpar {
@@ -83,18 +85,22 @@ class ModelCommandsTest : public ::testing::Test {
     ASSERT_TRUE(plan.ok()) << plan.status();
     statement.plan = *plan;
     if (!is_public) {
-      const auto units = EventUnits(statement.plan.event(), terms->order);
-      ASSERT_TRUE(units.ok()) << units.status();
+      const auto epsilon = EventEpsilon(statement.plan.event(), terms->cap_delta);
+      ASSERT_TRUE(epsilon.ok()) << epsilon.status();
+      statement.accountant_epsilon = *epsilon;
       statement.budget = "tenants/acme/datasets/demo/budget";
       statement.ledger_sequence = 3;
-      statement.ledger_hash = std::string(64, 'b');
       statement.cap_epsilon = terms->cap_epsilon;
       statement.cap_delta = terms->cap_delta;
       statement.order = terms->order;
-      statement.units = *units;
-      statement.plan.set_price_units(*units);
+      statement.cap_units = terms->cap_units;
+      statement.budget_id = "b";
+      statement.previous_hash = std::string(64, 'b');
+      statement.entry_actor = "worker";
+      Reprice(statement);
     }
     statement.software = "dpar test";
+    statement.build = "a test";
     statement.created_at = "2025-01-01T00:00:00Z";
     const auto envelope = SignStatement(statement, *key);
     ASSERT_TRUE(envelope.ok()) << envelope.status();

@@ -232,6 +232,10 @@ absl::StatusOr<std::vector<v1::LedgerEntry>> Connection::ListLedgerEntries(const
 absl::StatusOr<v1::VerifyChainResponse> Connection::VerifyChain(const std::string& budget) {
   v1::VerifyChainRequest request;
   request.set_name(budget);
+  return VerifyChain(request);
+}
+
+absl::StatusOr<v1::VerifyChainResponse> Connection::VerifyChain(const v1::VerifyChainRequest& request) {
   return Call(*budgets_, &v1::BudgetService::Stub::VerifyChain, request, kCallTimeout);
 }
 

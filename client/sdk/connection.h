@@ -64,6 +64,8 @@ class Connection {
   absl::StatusOr<Budgets> ListSpend(const std::string& tenant);
   absl::StatusOr<std::vector<v1::LedgerEntry>> ListLedgerEntries(const std::string& budget);
   absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const std::string& budget);
+  // The same with an entry that the chain must still hold.
+  absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const v1::VerifyChainRequest& request);
 
   absl::StatusOr<v1::Tenant> CreateTenant(const v1::CreateTenantRequest& request);
   absl::StatusOr<std::vector<v1::Tenant>> ListTenants();

@@ -1,0 +1,51 @@
+// A certificate as a page that somebody reads who signs contracts, not programs: for the terminal and as HTML.
+#ifndef DPAR_CLIENT_CLI_CERTIFICATE_PAGE_H_
+#define DPAR_CLIENT_CLI_CERTIFICATE_PAGE_H_
+
+#include <string>
+#include <vector>
+
+#include "client/cli/terminal.h"
+#include "core/certificate/certificate.h"
+
+namespace dpar {
+
+// A part of the page: sentences, then what belongs to them.
+struct PageSection {
+  struct Row {
+    std::string label;  // empty for an item of a list
+    std::string value;
+    bool is_code = false;  // a digest or a name, which is not broken into words
+  };
+  std::string heading;
+  std::vector<std::string> paragraphs;
+  std::vector<Row> rows;
+};
+
+enum class Standing { kPromised, kNothingPromised, kNotVerified };
+
+struct CertificatePage {
+  Standing standing = Standing::kNotVerified;
+  std::string verdict;
+  std::vector<PageSection> sections;
+  std::vector<Check> checks;
+};
+
+// One sentence on what came out: "VERIFIED: epsilon 1 at delta 3e-05 for every node of ...".
+std::string Verdict(const Verification& verification);
+Standing StandingOf(const Verification& verification);
+
+// The page of a certificate whose signature and statement passed.
+CertificatePage MakeCertificatePage(const Verification& verification);
+
+// Lines of at most `width` columns, but for digests and names.
+std::string RenderText(const CertificatePage& page, int width, bool utf8, bool colour);
+// A whole document that needs nothing from elsewhere and prints on A4 or letter paper.
+std::string RenderHtml(const CertificatePage& page);
+
+// "✓ signature: ..." for each check.
+std::string RenderChecks(const std::vector<Check>& checks, bool utf8, bool colour);
+
+}  // namespace dpar
+
+#endif  // DPAR_CLIENT_CLI_CERTIFICATE_PAGE_H_

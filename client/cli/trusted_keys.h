@@ -1,0 +1,26 @@
+// The public keys that a certificate is checked with: from files, from a directory of them, or from a server.
+#ifndef DPAR_CLIENT_CLI_TRUSTED_KEYS_H_
+#define DPAR_CLIENT_CLI_TRUSTED_KEYS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/sdk/connection.h"
+#include "core/certificate/key_list.h"
+
+namespace dpar {
+
+// The bytes of a file that is small. INVALID_FIELD, naming `field`, unless it can be read.
+absl::StatusOr<std::string> ReadSmallFile(absl::string_view field, const std::string& path);
+
+// Each path is a file with a key or a list of keys (core/certificate/key_list.h), or a directory: then all files in it
+// that end in .pub or .pem, of which there must be one. A key that is revoked in one of them is revoked.
+absl::StatusOr<std::vector<KnownKey>> ReadTrustedKeys(const std::vector<std::string>& paths);
+
+// What a server says about its keys.
+absl::StatusOr<std::vector<KnownKey>> AskForKeys(Connection& connection);
+
+}  // namespace dpar
+
+#endif  // DPAR_CLIENT_CLI_TRUSTED_KEYS_H_
