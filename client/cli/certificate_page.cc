@@ -17,6 +17,9 @@ namespace {
 
 using Row = PageSection::Row;
 
+// So that 1 / 2e-05 is 50,000 and not one less.
+constexpr double kRoundingRoom = 1e-12;
+
 // A value of the statement as it stands there, without quotes.
 std::string Plain(const Json& value) {
   if (value.is_string()) {
@@ -64,7 +67,7 @@ PageSection PromiseSection(const Statement& statement, const Json& predicate) {
           FormatNumberUp(std::exp(epsilon)),
           " times (e to the power of epsilon) what it would have been without "
           "that node, plus at most delta, which is 1 in ",
-          FormatCount(static_cast<int64_t>(std::floor(1 / delta))),
+          FormatCount(static_cast<int64_t>(std::floor((1 + kRoundingRoom) / delta))),
           ". This holds for every node, whatever else is known about it, and for ever.")};
   section.rows = {{"What one node is", Plain(predicate["unit_of_privacy"])},
                   {"What is compared", Plain(predicate["neighbour_relation"])}};

@@ -148,7 +148,7 @@ absl::StatusOr<std::vector<KnownKey>> CompleteList(const DataDirectory& director
   for (size_t i = 1; i < keys.size(); ++i) {
     if (!keys[i].retire_time.has_value()) {
       // A rotation was cut short before this key signed anything.
-      keys[i].retire_time = keys[i].create_time.value_or(*keys.front().create_time);
+      keys[i].retire_time = keys[i].create_time.value_or(absl::FromTimeT(file.st_mtime));
     }
   }
   return keys;
