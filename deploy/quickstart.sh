@@ -57,12 +57,14 @@ give_up() {
 bash "$repository/deploy/install-dependencies.sh"
 bash "$repository/deploy/build.sh" dpard dpar
 export PATH="$repository/build/release/bin:$PATH"
-unset DPAR_TOKEN DPAR_TOKEN_FILE
+unset DPAR_TOKEN DPAR_TOKEN_FILE DPAR_PROFILE
 # The usual port of metrics and health may be taken by a server that runs here already.
 export DPARD_HTTP_LISTEN=127.0.0.1:0
 
 directory=$(mktemp -d "${TMPDIR:-/tmp}/dpar-quickstart.XXXXXX")
 cd "$directory"
+# The user's own profiles and digest keys stay as they are.
+export XDG_CONFIG_HOME=$directory/config XDG_DATA_HOME=$directory/share
 
 say "A server on loopback, with its own certificate authority, signing key and operator token"
 echo '$ dpard --data-dir server --listen 127.0.0.1:0 &'
@@ -96,7 +98,7 @@ say "The private part goes up. From here on, its budget is all that can be spent
 show dpar upload private.npz --name people
 
 say "Training under node-level differential privacy with epsilon 1"
-show dpar train people --epsilon 1
+show dpar train people --epsilon 1 --yes
 
 say "The model and the signed statement of what it cost"
 job=$(dpar jobs --json 2>/dev/null | grep -o 'tenants/demo/jobs/[a-z0-9-]*' | sed -n 1p) || true
@@ -106,9 +108,10 @@ show dpar verify model/certificate.json --model model/model.npz
 
 say "Prediction happens here, on the query graph, whose labels are public; it costs nothing"
 show dpar predict --model model/model.npz --graph query.npz -o predictions.csv
+show dpar evaluate --predictions predictions.csv --graph query.npz
 
 say "What is left"
-show dpar budget people
+show dpar budget show people
 
 cat <<END
 

@@ -6,6 +6,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
+#include "client/cli/short_forms.h"
 #include "core/error.h"
 
 namespace dpar {
@@ -18,25 +19,29 @@ constexpr const char* kDescription =
 
 constexpr const char* kFooter =
     "A first run:\n"
-    "  dpar graph generate -o graph.npz              a graph to play with\n"
-    "  dpar upload graph.npz --name demo             seals it on the server, with a budget\n"
-    "  dpar train demo --epsilon 1                   trains, and shows how far it is\n"
-    "  dpar download JOB -o out                      model, certificate and the server's public key\n"
+    "  dpar login --server HOST:PORT --ca ca.pem   # asks for your token and keeps it\n"
+    "  dpar graph generate -o graph.npz            # a graph to play with\n"
+    "  dpar upload graph.npz --name demo           # seals it, with a privacy budget\n"
+    "  dpar train demo --epsilon 1                 # trains, and shows how far it is\n"
+    "  dpar download JOB -o out                    # model, certificate, public key\n"
     "  dpar verify out/certificate.json --model out/model.npz\n"
     "  dpar predict --model out/model.npz --graph other.npz\n"
     "\n"
-    "Environment: DPAR_SERVER, DPAR_CA, DPAR_TOKEN_FILE or DPAR_TOKEN, DPAR_CLIENT_CERT and DPAR_CLIENT_KEY, "
-    "NO_COLOR.\n"
-    "Exit codes: 0 done, 1 failed, 2 usage, 3 refused by budget, 4 not authorised, 5 unavailable, 130 interrupted.\n"
+    "Flags come before the environment (DPAR_SERVER, DPAR_CA, DPAR_TOKEN_FILE or\n"
+    "DPAR_TOKEN, DPAR_CLIENT_CERT, DPAR_CLIENT_KEY, DPAR_PROFILE), and that before the\n"
+    "profile that dpar login made. NO_COLOR turns colours off.\n"
+    "Exit codes: 0 done, 1 failed, 2 usage, 3 refused by budget, 4 not authorised,\n"
+    "5 unavailable, 130 interrupted.\n"
     "dpar COMMAND --help shows a command's options and an example.";
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
-  app.add_option("--server", options.server, "Server, HOST:PORT (DPAR_SERVER; default 127.0.0.1:7443)");
-  app.add_option("--ca", options.ca, "The server's tls/ca.pem (DPAR_CA)");
-  app.add_option("--token-file", options.token_file,
-                 "File with a bearer token (DPAR_TOKEN_FILE, or DPAR_TOKEN itself)");
-  app.add_option("--client-cert", options.client_cert, "Client certificate in PEM, for a token's certificate_uri");
-  app.add_option("--client-key", options.client_key, "Its key in PEM");
+  ConnectSettings& connect = options.connect;
+  app.add_option("--server", connect.server, "Server, HOST:PORT (default 127.0.0.1:7443)");
+  app.add_option("--ca", connect.ca, "The server's tls/ca.pem");
+  app.add_option("--token-file", connect.token_file, "File with a bearer token");
+  app.add_option("--client-cert", connect.client_cert, "Client certificate in PEM, instead of a token");
+  app.add_option("--client-key", connect.client_key, "Its key in PEM");
+  app.add_option("--profile", connect.profile, "Profile to use (see dpar profile)");
   app.add_flag("--json", options.json, "One JSON object on stdout, prose on stderr");
 }
 
@@ -48,17 +53,24 @@ void Declare(CLI::App& app, GlobalOptions& options, Command& chosen) {
   app.fallthrough();
   app.footer(kFooter);
   AddGlobalOptions(app, options);
+  AddProfileCommands(app, chosen);
   AddGraphCommands(app, chosen);
   AddDatasetCommands(app, chosen);
   AddTrainCommand(app, chosen);
   AddJobCommands(app, chosen);
   AddBudgetCommands(app, chosen);
-  AddDownloadCommand(app, chosen);
   AddCertificateCommands(app, chosen);
   AddPredictCommand(app, chosen);
+  AddEvaluateCommand(app, chosen);
   AddPrivacyCommands(app, chosen);
   AddTokenCommands(app, chosen);
   AddOperatorCommands(app, chosen);
+  AddLedgerCommands(app, chosen);
+  AddCompletionCommands(app, chosen);
+  AddDatasetShortForms(app, chosen);
+  AddJobShortForms(app, chosen);
+  AddCertificateShortForms(app, chosen);
+  AddLedgerShortForms(app, chosen);
 }
 
 // "graph inspect": the commands on the line, as far as they were understood.

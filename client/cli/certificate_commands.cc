@@ -11,6 +11,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
+#include "client/cli/short_forms.h"
 #include "client/cli/trusted_keys.h"
 #include "client/sdk/atomic_file.h"
 #include "core/certificate/certificate.h"
@@ -250,11 +251,12 @@ void AddKeys(CLI::App& group, Command& chosen) {
 }  // namespace
 
 void AddCertificateCommands(CLI::App& app, Command& chosen) {
-  AddVerify(app, chosen, "verify", kLocalGroup);
   CLI::App* group = AddCommandGroup(app, "certificate", "Check, read and print certificates", kLocalGroup);
   AddVerify(*group, chosen, "certificate verify", "");
   AddShow(*group, chosen);
   AddKeys(*group, chosen);
 }
+
+void AddCertificateShortForms(CLI::App& app, Command& chosen) { AddVerify(app, chosen, "verify", kShortGroup); }
 
 }  // namespace dpar

@@ -27,14 +27,15 @@ struct CommandRun {
 };
 
 inline CommandRun RunCommand(const std::vector<std::string>& arguments,
-                             const std::map<std::string, std::string>& variables = {}) {
+                             const std::map<std::string, std::string>& variables = {}, const std::string& input = "") {
+  std::istringstream in(input);
   std::ostringstream out;
   std::ostringstream err;
-  const Environment environment = {out, err, Terminal(), [&](const std::string& name) -> std::optional<std::string> {
-                                     const auto found = variables.find(name);
-                                     return found == variables.end() ? std::nullopt
-                                                                     : std::optional<std::string>(found->second);
-                                   }};
+  const auto variable = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    return found == variables.end() ? std::nullopt : std::optional<std::string>(found->second);
+  };
+  const Environment environment = {in, out, err, Terminal(), variable};
   CommandRun run;
   run.exit_code = RunDpar(arguments, environment);
   run.out = out.str();

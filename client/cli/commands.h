@@ -10,27 +10,35 @@
 namespace dpar {
 
 // Headings of `dpar --help`.
+inline constexpr const char* kStartGroup = "Start";
 inline constexpr const char* kLocalGroup = "Graphs and results, on this machine";
 inline constexpr const char* kDataGroup = "Data on the server";
 inline constexpr const char* kTrainingGroup = "Training";
 inline constexpr const char* kTokenGroup = "Tokens";
 inline constexpr const char* kOperatorGroup = "For operators";
+inline constexpr const char* kShortGroup = "Short forms";
 
-void AddGraphCommands(CLI::App& app, Command& chosen);     // graph generate, inspect, convert, split
-void AddConvertCommand(CLI::App& group, Command& chosen);  // graph convert
-void AddDatasetCommands(CLI::App& app, Command& chosen);   // upload, datasets
-void AddTrainCommand(CLI::App& app, Command& chosen);      // train
-void AddJobCommands(CLI::App& app, Command& chosen);       // watch, cancel, jobs
-void AddBudgetCommands(CLI::App& app, Command& chosen);    // budget, cap
-void AddDownloadCommand(CLI::App& app, Command& chosen);   // download
-void AddPredictCommand(CLI::App& app, Command& chosen);    // predict
-void AddPrivacyCommands(CLI::App& app, Command& chosen);   // privacy epsilon, delta, calibrate, compare
-void AddCompareCommand(CLI::App& group, Command& chosen);  // privacy compare
-void AddTokenCommands(CLI::App& app, Command& chosen);     // whoami, token
-void AddOperatorCommands(CLI::App& app, Command& chosen);  // tenant
+void AddProfileCommands(CLI::App& app, Command& chosen);      // login, profile
+void AddGraphCommands(CLI::App& app, Command& chosen);        // graph generate, inspect, convert, split
+void AddConvertCommand(CLI::App& group, Command& chosen);     // graph convert
+void AddDatasetCommands(CLI::App& app, Command& chosen);      // dataset; upload, datasets
+void AddTrainCommand(CLI::App& app, Command& chosen);         // train
+void AddJobCommands(CLI::App& app, Command& chosen);          // job; jobs, watch, cancel, download
+void AddBudgetCommands(CLI::App& app, Command& chosen);       // budget
+void AddCertificateCommands(CLI::App& app, Command& chosen);  // certificate; verify
+void AddPredictCommand(CLI::App& app, Command& chosen);       // predict
+void AddEvaluateCommand(CLI::App& app, Command& chosen);      // evaluate
+void AddPrivacyCommands(CLI::App& app, Command& chosen);      // privacy epsilon, delta, calibrate, compare
+void AddCompareCommand(CLI::App& group, Command& chosen);     // privacy compare
+void AddTokenCommands(CLI::App& app, Command& chosen);        // whoami, token
+void AddOperatorCommands(CLI::App& app, Command& chosen);     // tenant
+void AddLedgerCommands(CLI::App& app, Command& chosen);       // ledger; cap, debit, spend
+void AddCompletionCommands(CLI::App& app, Command& chosen);   // completion, man
 
-// verify; certificate verify, show, keys
-void AddCertificateCommands(CLI::App& app, Command& chosen);
+// Commands with a short form are declared twice: below their noun, and alone. `words` is what is typed before the
+// arguments, for the examples: "dataset upload", "upload".
+CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string& words, Command& chosen);
+CLI::App* AddDownload(CLI::App& parent, const std::string& name, const std::string& words, Command& chosen);
 
 // A command that is only a name for those below it.
 inline CLI::App* AddCommandGroup(CLI::App& app, const std::string& name, const std::string& description,
@@ -45,7 +53,7 @@ inline CLI::App* AddCommandGroup(CLI::App& app, const std::string& name, const s
 
 // The end of a command's --help.
 inline std::string Examples(const std::string& examples) {
-  return "Example:\n" + examples + "\nGlobal options (--server, --ca, --token-file, --json): see dpar --help.";
+  return "Example:\n" + examples + "\nGlobal options (--server, --ca, --profile, --json): see dpar --help.";
 }
 
 }  // namespace dpar

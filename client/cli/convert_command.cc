@@ -1,4 +1,4 @@
-// dpar graph convert: text files, npz or a sealed graph to npz or a sealed graph, on this machine.
+// dpar graph convert: between npz, sealed graphs, GraphML and text files, on this machine.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -11,6 +11,7 @@
 #include "client/cli/progress.h"
 #include "core/error.h"
 #include "core/graph/csv_file.h"
+#include "core/graph/graphml_file.h"
 #include "core/graph/local_graph.h"
 #include "core/status_macros.h"
 
@@ -18,7 +19,7 @@ namespace dpar {
 namespace {
 
 struct ConvertOptions {
-  std::string input;   // npz or sealed; or
+  std::string input;   // npz, sealed or GraphML; or
   CsvGraphFiles text;  // text files
   bool sparse_features = false;
   std::optional<int64_t> nodes;
@@ -91,9 +92,34 @@ void PrintConversion(Session& session, const std::string& path, const GraphView&
                 << FormatCount(report.self_loops_dropped) << " self loops and "
                 << FormatCount(report.zero_features_dropped) << " zero features; "
                 << FormatCount(graph.CountUnlabelled()) << " nodes have no label\n";
-  if (!IsSealedName(path)) {
+  if (IsCsvName(path)) {
+    const CsvGraphFiles files = CsvFilesOf(path);
+    session.out() << "files: " << files.edges << ", " << files.features << ", " << files.labels << "\n"
+                  << "next: dpar graph convert --edges " << files.edges << " --features " << files.features
+                  << " --sparse-features --labels " << files.labels << " --nodes " << graph.sizes.node_count
+                  << " --feature-count " << graph.sizes.feature_count << " --classes " << graph.sizes.class_count
+                  << " -o FILE.npz\n";
+  } else if (IsNpzName(path)) {
     session.out() << "next: dpar graph inspect " << path << ", dpar upload " << path << "\n";
   }
+}
+
+absl::Status CheckOutput(const std::string& path) {
+  if (IsCsvName(path)) {
+    return CheckOutputFile("output", CsvFilesOf(path).edges);
+  }
+  if (!IsGraphMlName(path) && !IsSealedName(path) && !IsNpzName(path)) {
+    return InvalidField("output",
+                        absl::StrCat("--output must end in .npz, .sealed, .graphml or .csv; not '", path, "'"));
+  }
+  return CheckOutputFile("output", path);
+}
+
+absl::Status WriteGraph(const std::string& path, const GraphView& graph) {
+  if (IsCsvName(path)) {
+    return WriteCsvGraph(CsvFilesOf(path), graph);
+  }
+  return IsGraphMlName(path) ? WriteGraphMlFile(path, graph) : WriteLocalGraph(path, graph);
 }
 
 class Conversion {
@@ -114,14 +140,17 @@ class Conversion {
       }
       return Write(imported->graph, imported->report);
     }
+    if (IsGraphMlName(options_.input)) {
+      const absl::StatusOr<ImportedGraph> imported = ReadGraphMlFile(options_.input, GraphLimits());
+      DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
+      NoteCounted(imported->classes_counted, imported->graph.sizes.class_count);
+      return Write(imported->graph, imported->report);
+    }
     const absl::StatusOr<LocalGraph> input = LocalGraph::Open(options_.input);
     DPAR_RETURN_IF_ERROR(AsLocal(input.status()));
     const absl::StatusOr<GraphView> graph = input->View();
     DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
-    if (input->classes_counted()) {
-      Note(absl::StrCat("the class count, ", graph->sizes.class_count,
-                        ", was taken from the file's labels. It is\npublic, and the new file states it."));
-    }
+    NoteCounted(input->classes_counted(), graph->sizes.class_count);
     return Write(*graph, input->report());
   }
 
@@ -129,7 +158,7 @@ class Conversion {
   absl::StatusOr<int> Write(const GraphView& graph, const ImportReport& report) {
     Say("writing");
     const std::string& path = options_.output;
-    DPAR_RETURN_IF_ERROR(AsLocal(WriteLocalGraph(path, graph)));
+    DPAR_RETURN_IF_ERROR(AsLocal(WriteGraph(path, graph)));
     line_.Finish();
     session_.err() << notes_;
     if (session_.json()) {
@@ -138,6 +167,13 @@ class Conversion {
       PrintConversion(session_, path, graph, report);
     }
     return kDone;
+  }
+
+  void NoteCounted(bool counted, int64_t classes) {
+    if (counted) {
+      Note(absl::StrCat("the class count, ", classes,
+                        ", was taken from the file's labels. It is\npublic, and the new file states it."));
+    }
   }
 
   void Note(const std::string& text) { notes_ += absl::StrCat("note: ", text, "\n"); }
@@ -157,7 +193,7 @@ class Conversion {
 absl::StatusOr<int> RunConvert(Session& session, ConvertOptions options) {
   DPAR_RETURN_IF_ERROR(CheckInput(options));
   DPAR_RETURN_IF_ERROR(StatedSizes(options).status());
-  DPAR_RETURN_IF_ERROR(CheckGraphOutput("output", options.output));
+  DPAR_RETURN_IF_ERROR(CheckOutput(options.output));
   options.text.feature_form =
       options.sparse_features ? CsvGraphFiles::FeatureForm::kSparse : CsvGraphFiles::FeatureForm::kDense;
   return Conversion(session, options).Run();
@@ -167,23 +203,25 @@ absl::StatusOr<int> RunConvert(Session& session, ConvertOptions options) {
 
 void AddConvertCommand(CLI::App& group, Command& chosen) {
   const auto options = std::make_shared<ConvertOptions>();
-  CLI::App* command = group.add_subcommand(
-      "convert", "Make a graph file from text files (CSV, also gzip), or rewrite one in its normal form");
-  command->add_option("FILE", options->input, "Graph file (npz or sealed); or text files:");
+  CLI::App* command = group.add_subcommand("convert", "Convert between npz, CSV edge lists, GraphML and sealed graphs");
+  command->add_option("FILE", options->input, "Graph file (npz, sealed or graphml); or text files:");
   command->add_option("--edges", options->text.edges, "Lines of source,target; nodes are counted from 0");
   command->add_option("--features", options->text.features, "A line of numbers for each node, in order");
   command->add_flag("--sparse-features", options->sparse_features, "--features holds lines of node,column,value");
-  command->add_option("--labels", options->text.labels, "Lines of node,label, or a label for each node, in order");
-  command->add_option("--nodes", options->nodes, "Nodes that the text files are about, some of them perhaps unnamed");
+  command->add_option("--labels", options->text.labels, "Lines of node,label, or a label for each node,\nin order");
+  command->add_option("--nodes", options->nodes, "Nodes that the text files are about, some of them\nperhaps unnamed");
   command->add_option("--feature-count", options->feature_count, "Feature columns");
   command->add_option("--classes", options->classes, "Classes");
-  command->add_option("-o,--output", options->output, "File to write (.npz or .sealed)")->required();
+  command->add_option("-o,--output", options->output, "File to write (.npz, .sealed, .graphml; .csv is\nthree files)")
+      ->required();
   command->footer(
       Examples("  dpar graph convert --edges edges.csv --features features.csv --labels labels.csv \\\n"
-               "      -o graph.npz\n"
+               "      -o small.npz\n"
                "  dpar graph convert --edges edges.tsv.gz --features triples.csv.gz --sparse-features \\\n"
-               "      --labels labels.csv -o graph.npz\n"
+               "      --labels labels.csv -o small.npz\n"
                "  dpar graph convert graph.npz -o graph.sealed\n"
+               "  dpar graph convert graph.npz -o graph.graphml\n"
+               "  dpar graph convert graph.npz -o graph.csv\n"
                "Errors name file and line: edges[7] is line 7 of the edges."));
   command->callback([options, &chosen] { chosen = [options](Session& s) { return RunConvert(s, *options); }; });
 }

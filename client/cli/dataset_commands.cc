@@ -1,6 +1,4 @@
-// dpar upload, dpar datasets.
-#include <algorithm>
-#include <cstdint>
+// dpar dataset list | show | delete, dpar datasets. (upload stands in upload_command.cc.)
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,240 +6,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/cli/commands.h"
+#include "client/cli/digest_keys.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
-#include "client/cli/progress.h"
+#include "client/cli/short_forms.h"
 #include "client/sdk/names.h"
-#include "client/sdk/upload.h"
 #include "core/error.h"
-#include "core/graph/graph_file.h"
 #include "core/status_macros.h"
-#include "core/validate.h"
 
 namespace dpar {
 namespace {
-
-constexpr int64_t kChunkBytes = 1 << 20;
-
-struct UploadArguments {
-  std::string path;
-  std::string name;
-  std::optional<int64_t> classes;
-  std::optional<double> cap_epsilon;
-  std::optional<double> cap_delta;
-  bool is_public = false;
-};
-
-// The public sizes to declare. N and d are shapes; the class count may only be known from the labels.
-absl::StatusOr<PublicSizes> SizesToDeclare(Session& session, const UploadArguments& arguments) {
-  const auto declared = ReadGraphSizes(arguments.path, GraphLimits());
-  DPAR_RETURN_IF_ERROR(AsLocal(declared.status()));
-  PublicSizes sizes = declared->sizes;
-  if (arguments.classes.has_value()) {
-    sizes.class_count = *arguments.classes;
-  } else if (declared->classes_from_labels && !arguments.is_public) {
-    session.err() << "note: the class count, " << sizes.class_count
-                  << ", was taken from the file's labels. It is public;\n"
-                     "--classes declares it without looking.\n";
-  }
-  return sizes;
-}
-
-v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::string& tenant, const PublicSizes& sizes,
-                                  RandomSource& random) {
-  v1::OpenUploadRequest open;
-  open.set_parent(tenant);
-  open.set_request_id(NewRequestId(random));
-  open.set_dataset_id(arguments.name);
-  open.set_node_count(sizes.node_count);
-  open.set_feature_count(sizes.feature_count);
-  open.set_class_count(sizes.class_count);
-  open.set_is_public(arguments.is_public);
-  if (arguments.cap_epsilon.has_value()) {
-    open.set_cap_epsilon(*arguments.cap_epsilon);
-  }
-  if (arguments.cap_delta.has_value()) {
-    open.set_cap_delta(*arguments.cap_delta);
-  }
-  open.set_format(v1::OpenUploadRequest::NPZ);
-  return open;
-}
-
-// A check as a line of progress. Waiting for another file has no measure.
-ProgressState CheckProgressOf(const v1::UploadCheck& check) {
-  constexpr int64_t kSteps = 1000;
-  ProgressState state;
-  state.stage = absl::StrCat("checking: ", check.stage());
-  if (check.stage() == "waiting") {
-    state.note = "the server is checking another file";
-    return state;
-  }
-  state.total = kSteps;
-  state.completed = static_cast<int64_t>(kSteps * std::clamp(check.fraction(), 0.0, 1.0));
-  return state;
-}
-
-// Turns byte counts into progress: rate and ETA are over the whole upload.
-class UploadMeter {
- public:
-  explicit UploadMeter(Session& session) : line_(session.err(), session.terminal()) {}
-
-  void Update(int64_t sent, int64_t total) {
-    // The last byte is reported when it is sent and again when it is committed.
-    if (sent == total && sealing_) {
-      return;
-    }
-    const absl::Time now = absl::Now();
-    if (!started_.has_value()) {
-      started_ = now;
-      first_ = sent;
-    }
-    ProgressState state;
-    state.completed = sent;
-    state.total = total;
-    state.stage = "uploading";
-    state.amount = absl::StrCat(FormatBytes(sent), " of ", FormatBytes(total));
-    const double seconds = absl::ToDoubleSeconds(now - *started_);
-    if (seconds > 0 && sent > first_) {
-      const double rate = static_cast<double>(sent - first_) / seconds;
-      state.rate = absl::StrCat(FormatBytes(static_cast<int64_t>(rate)), "/s");
-      state.eta = absl::Seconds(static_cast<double>(total - sent) / rate);
-    }
-    line_.Update(state);
-    sealing_ = sent == total;
-    if (sealing_) {
-      ProgressState checking;
-      checking.stage = "checking and sealing";
-      line_.Update(checking);
-    }
-  }
-
-  void Check(const v1::UploadCheck& check) {
-    ProgressState state = CheckProgressOf(check);
-    if (state.stage != checking_.stage) {
-      CompleteStage();
-    }
-    checking_ = std::move(state);
-    line_.Update(checking_);
-  }
-
-  void Finish(bool sealed) {
-    if (sealed) {
-      CompleteStage();
-    }
-    line_.Finish();
-  }
-
- private:
-  // Of a check's stage that is over, the last part may not have been seen.
-  void CompleteStage() {
-    if (checking_.total > 0) {
-      checking_.completed = checking_.total;
-      line_.Update(checking_);
-    }
-  }
-
-  ProgressLine line_;
-  ProgressState checking_;
-  std::optional<absl::Time> started_;
-  int64_t first_ = 0;
-  bool sealing_ = false;
-};
-
-std::string CapOrigin(const UploadArguments& arguments, const v1::FinishUploadResponse& response) {
-  if (response.budget_shared()) {
-    return "shared: the same content was uploaded before, and its budget goes on";
-  }
-  return arguments.cap_epsilon.has_value() || arguments.cap_delta.has_value() ? "as declared" : "the server's default";
-}
-
-void PrintUploaded(Session& session, const v1::FinishUploadResponse& response, const std::optional<v1::Budget>& budget,
-                   const std::string& cap_origin) {
-  const v1::Dataset& dataset = response.dataset();
-  const v1::ImportReport& report = response.report();
-  session.out() << "dataset     " << dataset.name() << "\n"
-                << "sizes       " << FormatCount(dataset.node_count()) << " nodes, "
-                << FormatCount(dataset.feature_count()) << " features, " << dataset.class_count()
-                << " classes (public)\n";
-  if (dataset.is_public()) {
-    session.out() << "cap         none: the data is declared public, and nothing is promised about it\n";
-  } else if (budget.has_value()) {
-    session.out() << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
-                  << FormatNumber(budget->cap_delta()) << " (" << cap_origin << ")\n";
-  }
-  session.out() << "import      " << FormatCount(report.edge_count()) << " edges kept; "
-                << FormatCount(report.edges_symmetrised()) << " symmetrised, "
-                << FormatCount(report.duplicates_merged()) << " duplicates merged,\n            "
-                << FormatCount(report.self_loops_dropped()) << " self loops and "
-                << FormatCount(report.zero_features_dropped()) << " zero features dropped; "
-                << FormatCount(report.unlabelled_nodes()) << " nodes unlabelled\n"
-                << "digest      " << dataset.content_digest() << "\n"
-                << "digest key  " << response.digest_key() << "\n"
-                << "            Keep the key: it is shown this once, and proves which graph a\n"
-                << "            certificate is about.\n"
-                << "next        dpar train " << IdOf(dataset.name()) << " --epsilon 1\n";
-}
-
-absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments) {
-  DPAR_RETURN_IF_ERROR(CheckInputFile("file", arguments.path));
-  if (!arguments.name.empty()) {
-    DPAR_RETURN_IF_ERROR(ValidateId("name", arguments.name));
-  }
-  DPAR_ASSIGN_OR_RETURN(const PublicSizes sizes, SizesToDeclare(session, arguments));
-  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(""));
-  DPAR_ASSIGN_OR_RETURN(const v1::ServerInfo info, connection->GetServerInfo());
-  if (!arguments.is_public) {
-    const double cap = arguments.cap_epsilon.value_or(info.limits().default_cap_epsilon());
-    session.err() << "cap: epsilon " << FormatNumber(cap) << " for all jobs together"
-                  << (arguments.cap_epsilon.has_value() ? "" : " (the default; --cap-epsilon lowers it)") << "\n";
-  }
-  UploadOptions options;
-  options.path = arguments.path;
-  options.open = OpenRequest(arguments, tenant, sizes, session.random());
-  options.finish_request_id = NewRequestId(session.random());
-  options.chunk_bytes = std::clamp<int64_t>(info.limits().max_chunk_bytes(), 1, kChunkBytes);
-  UploadMeter meter(session);
-  const auto response = UploadFile(
-      *connection, options, [&meter](int64_t sent, int64_t total) { meter.Update(sent, total); },
-      [&meter](const v1::UploadCheck& check) { meter.Check(check); });
-  meter.Finish(response.ok());
-  DPAR_RETURN_IF_ERROR(response.status());
-  std::optional<v1::Budget> budget;
-  if (!arguments.is_public) {
-    DPAR_ASSIGN_OR_RETURN(budget, connection->GetBudget(absl::StrCat(response->dataset().name(), "/budget")));
-  }
-  if (!session.json()) {
-    PrintUploaded(session, *response, budget, CapOrigin(arguments, *response));
-    return kDone;
-  }
-  Json json = {{"dataset", DatasetJson(response->dataset())}, {"report", ImportReportJson(response->report())}};
-  json["digest_key"] = response->digest_key();
-  json["budget_shared"] = response->budget_shared();
-  if (budget.has_value()) {
-    json["budget"] = BudgetJson(*budget);
-  }
-  session.PrintJson(json);
-  session.err() << "keep digest_key: it is shown this once, and proves which graph a certificate is about\n";
-  return kDone;
-}
-
-void AddUpload(CLI::App& app, Command& chosen) {
-  const auto arguments = std::make_shared<UploadArguments>();
-  CLI::App* command = app.add_subcommand("upload", "Send a graph to the server and seal it, with a privacy budget");
-  command->group(kDataGroup);
-  command->add_option("FILE", arguments->path, "Graph file (npz)")->required();
-  command->add_option("--name", arguments->name, "Id of the dataset (made by the server when left out)");
-  command->add_option("--classes", arguments->classes, "Number of classes, declared instead of read from the file");
-  command->add_option("--cap-epsilon", arguments->cap_epsilon,
-                      "Most that all jobs together may spend (default: the server's, which is also the most)");
-  command->add_option("--cap-delta", arguments->cap_delta,
-                      "Delta of the cap (default: 1/(10 N), rounded down to one digit)");
-  command->add_flag("--public", arguments->is_public,
-                    "Declare the data public, for good: nothing is promised about it");
-  command->footer(Examples("  dpar upload graph.npz --name demo --cap-epsilon 4"));
-  command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunUpload(s, *arguments); }; });
-}
 
 absl::StatusOr<int> RunDatasets(Session& session, const std::string& tenant_option) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
@@ -269,20 +43,108 @@ absl::StatusOr<int> RunDatasets(Session& session, const std::string& tenant_opti
   return kDone;
 }
 
-void AddDatasets(CLI::App& app, Command& chosen) {
+absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
+  session.error_context().dataset = text;
+  DPAR_ASSIGN_OR_RETURN(const std::string name, session.Resolve("datasets", text));
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  DPAR_ASSIGN_OR_RETURN(const v1::Dataset dataset, connection->GetDataset(name));
+  std::optional<v1::Budget> budget;
+  if (!dataset.is_public()) {
+    DPAR_ASSIGN_OR_RETURN(budget, connection->GetBudget(absl::StrCat(name, "/budget")));
+  }
+  const bool has_key = FindDigestKey(session.variables(), dataset.content_digest()).has_value();
+  if (session.json()) {
+    Json json = {{"dataset", DatasetJson(dataset)}, {"digest_key_kept", has_key}};
+    if (budget.has_value()) {
+      json["budget"] = BudgetJson(*budget);
+    }
+    session.PrintJson(json);
+    return kDone;
+  }
+  session.out() << "dataset     " << dataset.name() << "\n"
+                << "sealed      " << FormatTime(dataset.create_time()) << "\n"
+                << "sizes       " << FormatCount(dataset.node_count()) << " nodes, "
+                << FormatCount(dataset.feature_count()) << " features, " << FormatCount(dataset.class_count())
+                << " classes (public)\n"
+                << "digest      " << dataset.content_digest() << "\n"
+                << "digest key  " << (has_key ? "kept on this machine" : "not on this machine") << "\n";
+  if (budget.has_value()) {
+    session.out() << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
+                  << FormatNumber(budget->cap_delta()) << "; "
+                  << FormatPercent(budget->left_units(), budget->cap_units()) << " left\n"
+                  << "next        dpar budget show " << IdOf(name) << ", dpar train " << IdOf(name) << " --epsilon 1\n";
+  } else {
+    session.out() << "cap         none: the data is public\n";
+  }
+  return kDone;
+}
+
+absl::StatusOr<int> RunDelete(Session& session, const std::string& text, bool yes) {
+  session.error_context().dataset = text;
+  if (!yes && !session.CanAsk()) {
+    return InvalidField("yes", "deleting cannot be undone, and nobody is there to be asked: add --yes");
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::string name, session.Resolve("datasets", text));
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  if (!yes && !session.Ask(absl::StrCat("Delete ", name, " for good? Its budget and its models stay."),
+                           /*yes_by_default=*/false)) {
+    session.err() << "nothing was deleted\n";
+    return kFailed;
+  }
+  v1::DeleteDatasetRequest request;
+  request.set_name(name);
+  request.set_request_id(NewRequestId(session.random()));
+  DPAR_RETURN_IF_ERROR(connection->DeleteDataset(request));
+  if (session.json()) {
+    session.PrintJson({{"deleted", name}});
+  } else {
+    session.out() << "deleted " << name << "; its id stays taken, and its budget goes on if the same\n"
+                  << "content is uploaded again\n";
+  }
+  return kDone;
+}
+
+void AddList(CLI::App& parent, const std::string& name, const std::string& words, const char* group, Command& chosen) {
   const auto tenant = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("datasets", "List the datasets");
-  command->group(kDataGroup);
+  CLI::App* command = parent.add_subcommand(name, "List the datasets");
+  command->group(group);
   command->add_option("--tenant", *tenant, "Tenant, for operators (default: the token's own)");
-  command->footer(Examples("  dpar datasets"));
+  command->footer(Examples("  dpar " + words));
   command->callback([tenant, &chosen] { chosen = [tenant](Session& s) { return RunDatasets(s, *tenant); }; });
+}
+
+void AddShow(CLI::App& group, Command& chosen) {
+  const auto dataset = std::make_shared<std::string>();
+  CLI::App* command = group.add_subcommand("show", "Show one dataset: sizes, digest, budget");
+  command->add_option("DATASET", *dataset, "Id or full name of the dataset")->required();
+  command->footer(Examples("  dpar dataset show demo"));
+  command->callback([dataset, &chosen] { chosen = [dataset](Session& s) { return RunShow(s, *dataset); }; });
+}
+
+void AddDelete(CLI::App& group, Command& chosen) {
+  const auto dataset = std::make_shared<std::string>();
+  const auto yes = std::make_shared<bool>(false);
+  CLI::App* command = group.add_subcommand("delete", "Remove a dataset from the server; its budget stays");
+  command->add_option("DATASET", *dataset, "Id or full name of the dataset")->required();
+  command->add_flag("--yes", *yes, "Do not ask");
+  command->footer(Examples("  dpar dataset delete people --yes"));
+  command->callback(
+      [dataset, yes, &chosen] { chosen = [dataset, yes](Session& s) { return RunDelete(s, *dataset, *yes); }; });
 }
 
 }  // namespace
 
 void AddDatasetCommands(CLI::App& app, Command& chosen) {
-  AddUpload(app, chosen);
-  AddDatasets(app, chosen);
+  CLI::App* group = AddCommandGroup(app, "dataset", "upload, list, show or delete datasets", kDataGroup);
+  AddUpload(*group, "upload", "dataset upload", chosen);
+  AddList(*group, "list", "dataset list", "Subcommands", chosen);
+  AddShow(*group, chosen);
+  AddDelete(*group, chosen);
+}
+
+void AddDatasetShortForms(CLI::App& app, Command& chosen) {
+  AddUpload(app, "upload", "upload", chosen)->group(kShortGroup);
+  AddList(app, "datasets", "datasets", kShortGroup, chosen);
 }
 
 }  // namespace dpar

@@ -1,4 +1,4 @@
-// dpar download.
+// dpar job download, dpar download.
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -10,6 +10,7 @@
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
+#include "client/cli/interrupt.h"
 #include "client/cli/progress.h"
 #include "client/sdk/atomic_file.h"
 #include "client/sdk/download.h"
@@ -63,6 +64,8 @@ absl::StatusOr<DownloadedFile> Fetch(Session& session, Connection& connection, c
 
 absl::StatusOr<int> RunDownload(Session& session, const std::string& text, const std::string& output) {
   session.error_context().job = text;
+  // So that an interrupted download removes its temporary file.
+  const Interrupt interrupt([&session] { session.calls().Cancel(); });
   DPAR_ASSIGN_OR_RETURN(const std::string job, session.Resolve("jobs", text));
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   // The certificate first: without one there is nothing to download, and no directory to make.
@@ -102,16 +105,16 @@ absl::StatusOr<int> RunDownload(Session& session, const std::string& text, const
 
 }  // namespace
 
-void AddDownloadCommand(CLI::App& app, Command& chosen) {
+CLI::App* AddDownload(CLI::App& parent, const std::string& name, const std::string& words, Command& chosen) {
   const auto job = std::make_shared<std::string>();
   const auto output = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("download", "Fetch a job's model, certificate and the key that signed it");
-  command->group(kTrainingGroup);
+  CLI::App* command = parent.add_subcommand(name, "Fetch a job's model, certificate and the key that signed it");
   command->add_option("JOB", *job, "Id or full name of the job")->required();
   command->add_option("-o,--output", *output, "Directory for the files (default: the job's id)");
-  command->footer(Examples("  dpar download JOB -o out"));
+  command->footer(Examples("  dpar " + words + " JOB -o out"));
   command->callback(
       [job, output, &chosen] { chosen = [job, output](Session& s) { return RunDownload(s, *job, *output); }; });
+  return command;
 }
 
 }  // namespace dpar

@@ -1,6 +1,5 @@
 #include "client/cli/errors.h"
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -103,7 +102,8 @@ std::vector<std::string> UnavailableHints(const absl::Status& status, const Erro
 }
 
 std::vector<std::string> TokenHints() {
-  return {"export DPAR_TOKEN_FILE=FILE   (or DPAR_TOKEN=dpar_..., or --token-file FILE)",
+  return {"dpar login --server HOST:PORT --ca FILE   (asks for a token and keeps it)",
+          "export DPAR_TOKEN_FILE=FILE   (or DPAR_TOKEN=dpar_..., or --token-file FILE)",
           "an operator makes one: dpar token create --tenant ID --role owner"};
 }
 
@@ -126,7 +126,8 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
               "dpar whoami   (shows what this one was made for)"};
     case v1::INVALID_FIELD:
       if (Get(reason.metadata, "field") == "ca") {
-        return {"export DPAR_CA=DIR/tls/ca.pem   (DIR is the server's --data-dir)"};
+        return {"dpar login --server HOST:PORT --ca FILE   (keeps both, and a token)",
+                "export DPAR_CA=DIR/tls/ca.pem   (DIR is the server's --data-dir)"};
       }
       return {};
     case v1::INVALID_GRAPH:
@@ -136,6 +137,9 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
     case v1::UPLOAD_OFFSET_MISMATCH:
       return {"dpar upload FILE   (again, and leave the file alone meanwhile)"};
     case v1::RESOURCE_NOT_FOUND:
+      if (reason.metadata.count("profile") > 0) {
+        return {"dpar profile list   (shows those there are; dpar login makes one)"};
+      }
       return {context.job.empty() ? "dpar datasets   (lists what there is; public data has no budget)"
                                   : "dpar jobs   (lists what there is)"};
     case v1::RESOURCE_EXISTS:
@@ -179,6 +183,8 @@ std::vector<std::string> HintsOf(const absl::Status& status, const Reason& reaso
       return TokenHints();
     case absl::StatusCode::kDataLoss:
       return {absl::StrCat("dpar ", context.command, "   (again)")};
+    case absl::StatusCode::kCancelled:
+      return {absl::StrCat("dpar ", context.command, "   (again, from the beginning)")};
     case absl::StatusCode::kDeadlineExceeded:
       return {absl::StrCat("dpar ", context.command, "   (again, when the server is less busy)")};
     default:
@@ -214,6 +220,8 @@ int ExitCodeOf(const absl::Status& status) {
       return kNotAuthorised;
     case absl::StatusCode::kUnavailable:
       return kUnavailable;
+    case absl::StatusCode::kCancelled:
+      return kInterrupted;
     default:
       return kFailed;
   }
@@ -250,23 +258,6 @@ absl::Status AsLocal(const absl::Status& status) {
     return absl::InvalidArgumentError(status.message());
   }
   return status;
-}
-
-absl::Status CheckInputFile(absl::string_view field, const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) {
-    return InvalidField(field, absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
-  }
-  if (S_ISDIR(status.st_mode)) {
-    return InvalidField(field, absl::StrCat("cannot read '", path, "': it is a directory, and a file is needed"));
-  }
-  if (!S_ISREG(status.st_mode)) {
-    return InvalidField(field, absl::StrCat("cannot read '", path, "': it is not a regular file"));
-  }
-  if (::access(path.c_str(), R_OK) != 0) {
-    return InvalidField(field, absl::StrCat("cannot read '", path, "': ", std::strerror(errno)));
-  }
-  return absl::OkStatus();
 }
 
 absl::Status CheckOutputFile(absl::string_view field, const std::string& path) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "client/sdk/input_file.h"
 #include "nlohmann/json.hpp"
 
 namespace dpar {
@@ -45,8 +46,6 @@ nlohmann::ordered_json ErrorJson(const absl::Status& status, const ErrorContext&
 // because the arguments were good and the content was not.
 absl::Status AsLocal(const absl::Status& status);
 
-// INVALID_FIELD unless `path` is a regular file that can be read. `field` is the argument's name.
-absl::Status CheckInputFile(absl::string_view field, const std::string& path);
 // INVALID_FIELD unless a file can be made at `path`: its directory is there and writable, and it is not one itself.
 absl::Status CheckOutputFile(absl::string_view field, const std::string& path);
 // The same for a graph's file, whose name must end in .npz or .sealed.

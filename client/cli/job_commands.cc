@@ -1,4 +1,4 @@
-// dpar watch, dpar cancel, dpar jobs.
+// dpar job list | show | watch | cancel, and their short forms. (download stands in download_command.cc.)
 #include <memory>
 #include <string>
 
@@ -9,6 +9,8 @@
 #include "client/cli/format.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/labels.h"
+#include "client/cli/plan_text.h"
+#include "client/cli/short_forms.h"
 #include "client/cli/watching.h"
 #include "client/sdk/names.h"
 #include "core/status_macros.h"
@@ -40,7 +42,7 @@ absl::StatusOr<int> RunCancel(Session& session, const std::string& text) {
   if (job.state() == v1::Job::CANCELLED) {
     session.out() << job.name() << " is cancelled; what it held of the budget was given back\n";
   } else {
-    session.out() << job.name() << " is being stopped\nnext: dpar watch " << IdOf(job.name()) << "\n";
+    session.out() << job.name() << " is being stopped\nnext: dpar job watch " << IdOf(job.name()) << "\n";
   }
   return kDone;
 }
@@ -72,29 +74,102 @@ absl::StatusOr<int> RunJobs(Session& session, const std::string& tenant_option) 
   return kDone;
 }
 
+std::string ProgressText(const v1::JobProgress& progress) {
+  return progress.total() > 0 ? absl::StrCat(progress.stage(), ", ", FormatCount(progress.completed()), " of ",
+                                             FormatCount(progress.total()))
+                              : progress.stage();
+}
+
+void PrintJob(Session& session, const v1::Job& job) {
+  const auto line = [&session](const std::string& heading, const std::string& text) {
+    session.out() << heading << std::string(18 - heading.size(), ' ') << text << "\n";
+  };
+  line("job", job.name());
+  line("dataset", job.spec().dataset());
+  line("state", StateLabel(job.state()));
+  if (job.has_progress() && job.state() == v1::Job::RUNNING) {
+    line("progress", ProgressText(job.progress()));
+  }
+  if (!job.failure().empty()) {
+    line("why", job.failure());
+  }
+  for (const auto& [heading, text] : PlanLines(job.plan())) {
+    line(heading, text);
+  }
+  line("created", FormatTime(job.create_time()));
+  if (job.has_start_time()) {
+    line("started", FormatTime(job.start_time()));
+  }
+  if (job.has_end_time()) {
+    line("ended", FormatTime(job.end_time()));
+  }
+  if (job.attempts() > 1) {
+    line("attempts", absl::StrCat(job.attempts()));
+  }
+  if (job.has_evaluation()) {
+    line("accuracy", EvaluationText(job.plan(), job.evaluation()));
+  }
+  const std::string id = IdOf(job.name());
+  if (job.state() == v1::Job::SUCCEEDED) {
+    line("next", absl::StrCat("dpar job download ", id, " -o ", id));
+  } else if (job.state() == v1::Job::QUEUED || job.state() == v1::Job::RUNNING) {
+    line("next", absl::StrCat("dpar job watch ", id));
+  }
+}
+
+absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
+  session.error_context().job = text;
+  DPAR_ASSIGN_OR_RETURN(const std::string name, session.Resolve("jobs", text));
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  DPAR_ASSIGN_OR_RETURN(const v1::Job job, connection->GetJob(name));
+  if (session.json()) {
+    session.PrintJson({{"job", JobJson(job)}});
+  } else {
+    PrintJob(session, job);
+  }
+  return kDone;
+}
+
+// A command about one job.
+CLI::App* AddJobCommand(CLI::App& parent, const std::string& name, const std::string& words,
+                        const std::string& description, absl::StatusOr<int> (*run)(Session&, const std::string&),
+                        Command& chosen) {
+  const auto job = std::make_shared<std::string>();
+  CLI::App* command = parent.add_subcommand(name, description);
+  command->add_option("JOB", *job, "Id or full name of the job")->required();
+  command->footer(Examples("  dpar " + words + " JOB"));
+  command->callback([job, run, &chosen] { chosen = [job, run](Session& s) { return run(s, *job); }; });
+  return command;
+}
+
+CLI::App* AddList(CLI::App& parent, const std::string& name, const std::string& words, Command& chosen) {
+  const auto tenant = std::make_shared<std::string>();
+  CLI::App* command = parent.add_subcommand(name, "List the jobs, newest first");
+  command->add_option("--tenant", *tenant, "Tenant, for operators (default: the token's own)");
+  command->footer(Examples("  dpar " + words));
+  command->callback([tenant, &chosen] { chosen = [tenant](Session& s) { return RunJobs(s, *tenant); }; });
+  return command;
+}
+
+constexpr const char* kWatchText = "Follow a job to its end; Ctrl-C leaves it running";
+constexpr const char* kCancelText = "Stop a job that has not ended; its price is given back";
+
 }  // namespace
 
 void AddJobCommands(CLI::App& app, Command& chosen) {
-  const auto watched = std::make_shared<std::string>();
-  CLI::App* watch = app.add_subcommand("watch", "Follow a job to its end; Ctrl-C leaves it running");
-  watch->group(kTrainingGroup);
-  watch->add_option("JOB", *watched, "Id or full name of the job")->required();
-  watch->footer(Examples("  dpar watch JOB"));
-  watch->callback([watched, &chosen] { chosen = [watched](Session& s) { return RunWatch(s, *watched); }; });
+  CLI::App* group = AddCommandGroup(app, "job", "list, show, watch, cancel or download jobs", kTrainingGroup);
+  AddList(*group, "list", "job list", chosen);
+  AddJobCommand(*group, "show", "job show", "Show one job: plan, price, state", RunShow, chosen);
+  AddJobCommand(*group, "watch", "job watch", kWatchText, RunWatch, chosen);
+  AddJobCommand(*group, "cancel", "job cancel", kCancelText, RunCancel, chosen);
+  AddDownload(*group, "download", "job download", chosen);
+}
 
-  const auto cancelled = std::make_shared<std::string>();
-  CLI::App* cancel = app.add_subcommand("cancel", "Stop a job that has not ended; its price is given back");
-  cancel->group(kTrainingGroup);
-  cancel->add_option("JOB", *cancelled, "Id or full name of the job")->required();
-  cancel->footer(Examples("  dpar cancel JOB"));
-  cancel->callback([cancelled, &chosen] { chosen = [cancelled](Session& s) { return RunCancel(s, *cancelled); }; });
-
-  const auto tenant = std::make_shared<std::string>();
-  CLI::App* jobs = app.add_subcommand("jobs", "List the jobs, newest first");
-  jobs->group(kTrainingGroup);
-  jobs->add_option("--tenant", *tenant, "Tenant, for operators (default: the token's own)");
-  jobs->footer(Examples("  dpar jobs"));
-  jobs->callback([tenant, &chosen] { chosen = [tenant](Session& s) { return RunJobs(s, *tenant); }; });
+void AddJobShortForms(CLI::App& app, Command& chosen) {
+  AddList(app, "jobs", "jobs", chosen)->group(kShortGroup);
+  AddJobCommand(app, "watch", "watch", kWatchText, RunWatch, chosen)->group(kShortGroup);
+  AddJobCommand(app, "cancel", "cancel", kCancelText, RunCancel, chosen)->group(kShortGroup);
+  AddDownload(app, "download", "download", chosen)->group(kShortGroup);
 }
 
 }  // namespace dpar

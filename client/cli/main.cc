@@ -3,9 +3,8 @@
 //   main -> RunDpar (app.h)           parses, runs one command, turns its error into text, JSON and an exit code
 //             -> *_commands.cc        one file for each group of commands (commands.h)
 //                  -> Session         streams, options, the connection to the server
-//                  -> client/sdk      typed calls, upload, watch, download
+//                  -> client/sdk      typed calls, upload, watch, download, profiles
 //                  -> core/           graphs, prediction and verification on this machine, without a server
-#include <cstdlib>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -13,13 +12,7 @@
 #include "client/cli/app.h"
 
 int main(int argc, char** argv) {
-  const dpar::Variables variables = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());
-    if (value == nullptr || *value == '\0') {
-      return std::nullopt;
-    }
-    return value;
-  };
-  const dpar::Environment environment = {std::cout, std::cerr, dpar::DetectTerminal(variables), variables};
+  const dpar::Variables variables = dpar::ProcessVariable;
+  const dpar::Environment environment = {std::cin, std::cout, std::cerr, dpar::DetectTerminal(variables), variables};
   return dpar::RunDpar(std::vector<std::string>(argv + 1, argv + argc), environment);
 }

@@ -120,7 +120,7 @@ TEST_F(ModelCommandsTest, PredictWritesOneLineForEachNodeAndSaysTheAccuracy) {
   EXPECT_EQ(run.json()["accuracy"], 1.0);
   EXPECT_THAT(run.err, HasSubstr("not covered"));
   const std::string csv = Read("labels.csv");
-  EXPECT_THAT(csv, HasSubstr("node,label,probability\n0,0,0.9999"));
+  EXPECT_THAT(csv, HasSubstr("node,class,probability\n0,0,0.9999"));
   EXPECT_THAT(csv, HasSubstr("\n1,1,0.9999"));
   EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 4);
 }

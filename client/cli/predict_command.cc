@@ -1,20 +1,23 @@
 // dpar predict: the caller's graph stays on this machine.
-#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
+#include "client/cli/digest_keys.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
+#include "client/cli/prediction_file.h"
+#include "client/cli/training_graph.h"
 #include "client/cli/typed_flags.h"
-#include "client/sdk/atomic_file.h"
 #include "core/error.h"
 #include "core/graph/local_graph.h"
 #include "core/infer/model.h"
@@ -24,9 +27,6 @@
 
 namespace dpar {
 namespace {
-
-constexpr mode_t kFileMode = 0666;
-constexpr size_t kFlushBytes = 1 << 20;
 
 constexpr int64_t kMaxIterations = 1000;
 constexpr std::array<const char*, 3> kPowerFlags = {"alpha", "iterations", "normalisation"};
@@ -38,6 +38,9 @@ struct PredictArguments {
   Flags power;  // alpha, iterations and normalisation, as typed
   bool self_loops = false;
   std::string output;
+  std::string format;
+  std::string certificate;
+  std::string digest_key;
 };
 
 absl::StatusOr<Propagation> ParsePropagation(const std::string& text) {
@@ -107,36 +110,68 @@ absl::string_view NormalisationName(Normalisation normalisation) {
   return normalisation == Normalisation::kRow ? "row" : "symmetric";
 }
 
-absl::Status WriteCsv(const std::string& path, const std::vector<Prediction>& predictions) {
-  DPAR_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, kFileMode));
-  std::string text = "node,label,probability\n";
-  for (size_t node = 0; node < predictions.size(); ++node) {
-    absl::StrAppendFormat(&text, "%d,%d,%.6f\n", node, predictions[node].label,
-                          static_cast<double>(predictions[node].probability));
-    if (text.size() >= kFlushBytes) {
-      DPAR_RETURN_IF_ERROR(file.Append(text));
-      text.clear();
-    }
-  }
-  DPAR_RETURN_IF_ERROR(file.Append(text));
-  return file.Commit();
-}
-
 struct Outcome {
   int64_t nodes = 0;
   int64_t labelled = 0;
-  std::optional<double> accuracy;
+  int64_t right = 0;
+  std::optional<bool> is_training_graph;  // nothing when there was no key to tell by
 };
 
-Outcome Measure(const std::vector<Prediction>& predictions, std::span<const int32_t> labels) {
-  Outcome outcome;
-  outcome.nodes = static_cast<int64_t>(predictions.size());
-  outcome.labelled = std::count_if(labels.begin(), labels.end(), [](int32_t label) { return label != kUnlabelled; });
-  const auto accuracy = Accuracy(predictions, labels);
-  if (accuracy.ok()) {
-    outcome.accuracy = *accuracy;
+void Count(std::span<const Prediction> predictions, std::span<const int32_t> labels, Outcome& outcome) {
+  for (size_t i = 0; i < predictions.size(); ++i) {
+    if (labels[i] != kUnlabelled) {
+      ++outcome.labelled;
+      outcome.right += predictions[i].label == labels[i] ? 1 : 0;
+    }
   }
-  return outcome;
+  outcome.nodes += static_cast<int64_t>(predictions.size());
+}
+
+double AccuracyOf(const Outcome& outcome) {
+  return static_cast<double>(outcome.right) / static_cast<double>(outcome.labelled);
+}
+
+// By the certificate's digest and the key that the upload left on this machine, or that was named. Nothing when one of
+// them is not there: most who predict are not who uploaded.
+absl::StatusOr<std::optional<bool>> IsTrainingGraph(Session& session, const PredictArguments& arguments,
+                                                    const GraphView& graph) {
+  std::string certificate = arguments.certificate;
+  if (certificate.empty()) {
+    certificate = (std::filesystem::path(arguments.model).parent_path() / "certificate.json").string();
+    if (!CheckInputFile("certificate", certificate).ok()) {
+      return std::optional<bool>();
+    }
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::string envelope, ReadSmallFile("certificate", certificate));
+  const absl::StatusOr<std::string> digest = DatasetDigest(envelope);
+  if (!digest.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("'", certificate, "': ", digest.status().message()));
+  }
+  std::optional<std::string> key;
+  if (!arguments.digest_key.empty()) {
+    DPAR_ASSIGN_OR_RETURN(key, ReadSmallFile("digest-key", arguments.digest_key));
+    absl::StripAsciiWhitespace(&*key);
+  } else {
+    key = FindDigestKey(session.variables(), *digest);
+  }
+  if (!key.has_value()) {
+    return std::optional<bool>();
+  }
+  DPAR_ASSIGN_OR_RETURN(const bool same, IsGraphOfDigest(graph, *key, *digest));
+  return std::optional<bool>(same);
+}
+
+void PrintWarning(Session& session, const std::optional<bool>& is_training_graph) {
+  if (is_training_graph.value_or(false)) {
+    const bool colour = session.terminal().colour && session.terminal().err_is_terminal;
+    session.err() << Coloured(Colour::kYellow, "WARNING:", colour)
+                  << " this is the graph that the model was trained on. What is predicted\n"
+                     "on it is not covered by the guarantee and may give its nodes away: do not release\n"
+                     "the output. Predict on another graph.\n";
+    return;
+  }
+  session.err() << "note: the guarantee covers the model. Predictions on nodes that it was trained on\n"
+                   "are not covered: do not release those.\n";
 }
 
 void PrintOutcome(Session& session, const PredictArguments& arguments, const PredictOptions& options,
@@ -149,10 +184,12 @@ void PrintOutcome(Session& session, const PredictArguments& arguments, const Pre
   }
   session.out() << "\n";
   if (!arguments.output.empty()) {
-    session.out() << "wrote      " << arguments.output << "\n";
+    session.out() << "wrote      " << arguments.output << "\n"
+                  << "next       dpar evaluate --predictions " << arguments.output << " --graph " << arguments.graph
+                  << "\n";
   }
-  if (outcome.accuracy.has_value()) {
-    session.out() << absl::StrFormat("accuracy   %.4f on %s labelled nodes\n", *outcome.accuracy,
+  if (outcome.labelled > 0) {
+    session.out() << absl::StrFormat("accuracy   %.4f on %s labelled nodes\n", AccuracyOf(outcome),
                                      FormatCount(outcome.labelled));
   }
 }
@@ -166,8 +203,11 @@ void PrintOutcomeJson(Session& session, const PredictArguments& arguments, const
     json["normalisation"] = NormalisationName(options.normalisation);
     json["self_loops"] = options.self_loops;
   }
-  if (outcome.accuracy.has_value()) {
-    json["accuracy"] = *outcome.accuracy;
+  if (outcome.labelled > 0) {
+    json["accuracy"] = AccuracyOf(outcome);
+  }
+  if (outcome.is_training_graph.has_value()) {
+    json["training_graph"] = *outcome.is_training_graph;
   }
   if (!arguments.output.empty()) {
     json["file"] = arguments.output;
@@ -179,8 +219,12 @@ absl::StatusOr<int> RunPredict(Session& session, const PredictArguments& argumen
   DPAR_ASSIGN_OR_RETURN(const PredictOptions options, ParseOptions(arguments));
   DPAR_RETURN_IF_ERROR(CheckInputFile("model", arguments.model));
   DPAR_RETURN_IF_ERROR(CheckInputFile("graph", arguments.graph));
+  std::optional<PredictionFormat> format;
   if (!arguments.output.empty()) {
+    DPAR_ASSIGN_OR_RETURN(format, ParsePredictionFormat(arguments.format, arguments.output));
     DPAR_RETURN_IF_ERROR(CheckOutputFile("output", arguments.output));
+  } else if (!arguments.format.empty()) {
+    return InvalidField("format", "--format is how to write --output, which is not given");
   }
   const auto model = ReadModelFile(arguments.model);
   DPAR_RETURN_IF_ERROR(AsLocal(model.status()));
@@ -188,14 +232,21 @@ absl::StatusOr<int> RunPredict(Session& session, const PredictArguments& argumen
   DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
   const auto graph = local->View();
   DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
-  const auto predictions = Predict(*model, *graph, options);
-  DPAR_RETURN_IF_ERROR(AsLocal(predictions.status()));
-  const Outcome outcome = Measure(*predictions, graph->labels);
-  if (!arguments.output.empty()) {
-    DPAR_RETURN_IF_ERROR(WriteCsv(arguments.output, *predictions));
+  Outcome outcome;
+  DPAR_ASSIGN_OR_RETURN(outcome.is_training_graph, IsTrainingGraph(session, arguments, *graph));
+  PrintWarning(session, outcome.is_training_graph);
+  std::unique_ptr<PredictionWriter> writer;
+  if (format.has_value()) {
+    DPAR_ASSIGN_OR_RETURN(writer, OpenPredictionWriter(arguments.output, *format));
   }
-  session.err() << "note: the guarantee covers the model. Predictions on the graph that it was trained\n"
-                   "on are not covered: do not release those.\n";
+  DPAR_RETURN_IF_ERROR(
+      AsLocal(PredictBlocks(*model, *graph, options, [&](int64_t first_node, std::span<const Prediction> predictions) {
+        Count(predictions, graph->labels.subspan(static_cast<size_t>(first_node)), outcome);
+        return writer == nullptr ? absl::OkStatus() : writer->Add(predictions);
+      })));
+  if (writer != nullptr) {
+    DPAR_RETURN_IF_ERROR(AsLocal(writer->Finish()));
+  }
   if (session.json()) {
     PrintOutcomeJson(session, arguments, options, outcome);
   } else {
@@ -226,12 +277,20 @@ void AddPredictCommand(CLI::App& app, Command& chosen) {
   command->add_option("--graph", arguments->graph, "Graph file (npz or sealed); not the one trained on")->required();
   command
       ->add_option("--propagation", arguments->propagation,
-                   "How edges count: mean-field (learns from this graph which classes are linked;\n"
-                   "the more nodes, the better), power (the DPAR paper's: linked nodes are alike)\n"
-                   "or none (each node by its own features)")
+                   "How edges count: mean-field (learns from this graph\n"
+                   "which classes are linked; the more nodes, the\n"
+                   "better), power (the DPAR paper's: linked nodes are\n"
+                   "alike) or none (each node by its own features; a\n"
+                   "sealed graph may then be larger than memory)")
       ->capture_default_str();
   AddPowerFlags(*command, *arguments);
-  command->add_option("-o,--output", arguments->output, "CSV file for node,label,probability");
+  command->add_option("-o,--output", arguments->output, "File for the class of each node and its probability");
+  command->add_option("--format", arguments->format, "csv, npz or jsonl (default: the ending of --output)");
+  command->add_option(
+      "--certificate", arguments->certificate,
+      "Warns when --graph is what it says was trained on\n(default: certificate.json beside the model)");
+  command->add_option("--digest-key", arguments->digest_key,
+                      "File with the key of that dataset's digest\n(default: what dpar upload kept here)");
   command->footer(
       Examples("  dpar predict --model out/model.npz --graph other.npz -o labels.csv\n"
                "  dpar predict --model out/model.npz --graph other.npz --propagation power --alpha 0.1"));

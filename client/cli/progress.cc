@@ -16,7 +16,10 @@ constexpr int kLongestBar = 40;
 constexpr int kShortestBar = 8;
 constexpr absl::Duration kRedrawPeriod = absl::Milliseconds(100);
 constexpr absl::Duration kPlainPeriod = absl::Seconds(1);
-constexpr absl::string_view kClearLine = "\r\x1b[K";
+// Columns at the end that stay free: one because a terminal that wraps at the last one would scroll, two because it
+// shows a Ctrl-C as ^C.
+constexpr int kFreeColumns = 3;
+constexpr absl::string_view kClearToEnd = "\r\x1b[J";
 
 double Fraction(const ProgressState& state) {
   return state.total > 0 ? static_cast<double>(state.completed) / static_cast<double>(state.total) : 0;
@@ -73,11 +76,22 @@ void ProgressLine::Update(const ProgressState& state) {
 }
 
 void ProgressLine::Draw() {
-  // One column stays free: a terminal that wraps at the last one would scroll.
-  const std::string line = RenderProgress(*state_, terminal_.width() - 1, terminal_.utf8);
-  err_ << kClearLine << Coloured(Colour::kCyan, line, terminal_.colour) << std::flush;
+  const std::string line = RenderProgress(*state_, terminal_.width() - kFreeColumns, terminal_.utf8);
+  Clear();
+  err_ << Coloured(Colour::kCyan, line, terminal_.colour) << std::flush;
   on_screen_ = true;
+  drawn_width_ = DisplayWidth(line);
   last_drawn_ = clock_();
+}
+
+void ProgressLine::Clear() {
+  // A terminal that was made narrower has broken the line into rows, and the cursor is in the last of them.
+  const int rows = on_screen_ ? (std::max(drawn_width_, 1) - 1) / std::max(terminal_.width(), 1) : 0;
+  if (rows > 0) {
+    err_ << "\x1b[" << rows << "A";
+  }
+  err_ << kClearToEnd;
+  on_screen_ = false;
 }
 
 void ProgressLine::UpdateTerminal(const ProgressState& state) {
@@ -111,8 +125,7 @@ void ProgressLine::UpdatePlain(const ProgressState& state) {
 
 void ProgressLine::Say(absl::string_view text) {
   if (on_screen_) {
-    err_ << kClearLine;
-    on_screen_ = false;
+    Clear();
   }
   err_ << text << std::endl;
   if (terminal_.err_is_terminal && state_.has_value()) {
@@ -126,7 +139,8 @@ void ProgressLine::Finish() {
       Draw();
       err_ << std::endl;
     } else {
-      err_ << kClearLine << std::flush;
+      Clear();
+      err_ << std::flush;
     }
   }
   on_screen_ = false;

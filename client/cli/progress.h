@@ -48,12 +48,15 @@ class ProgressLine {
   void UpdateTerminal(const ProgressState& state);
   void UpdatePlain(const ProgressState& state);
   void Draw();
+  // Takes the line off the screen, also when the window became narrower and wrapped it.
+  void Clear();
 
   std::ostream& err_;
   const Terminal& terminal_;
   Clock clock_;
   std::optional<ProgressState> state_;
   bool on_screen_ = false;
+  int drawn_width_ = 0;  // columns of the line on the screen
   absl::Time last_drawn_ = absl::InfinitePast();
   int64_t quarter_ = 0;
 };

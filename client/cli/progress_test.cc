@@ -109,7 +109,21 @@ TEST_F(ProgressLineTest, ProseDoesNotTearTheBar) {
   ProgressLine line(err_, terminal_, clock());
   line.Update(Training(1));
   line.Say("lost the server");
-  EXPECT_THAT(err_.str(), HasSubstr("\r\x1b[Klost the server\n\r\x1b[Ktraining"));
+  EXPECT_THAT(err_.str(), HasSubstr("\r\x1b[Jlost the server\n\r\x1b[Jtraining"));
+}
+
+TEST_F(ProgressLineTest, ALineThatANarrowerWindowHasBrokenIsTakenOffAsAWhole) {
+  terminal_.err_is_terminal = true;
+  int width = 80;
+  terminal_.width = [&width] { return width; };
+  ProgressLine line(err_, terminal_, clock());
+  line.Update(Training(1));
+  width = 30;
+  now_ += absl::Seconds(1);
+  err_.str("");
+  line.Update(Training(2));
+  // 77 columns are three rows of 30; the cursor is in the last.
+  EXPECT_THAT(err_.str(), ::testing::StartsWith("\x1b[2A\r\x1b[Jtraining"));
 }
 
 TEST(ProgressOfTest, ShowsPublicCountersOfTheJob) {

@@ -1,12 +1,6 @@
 #include "client/cli/session.h"
 
-#include <algorithm>
-#include <fstream>
-#include <iterator>
-
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "client/sdk/names.h"
 #include "core/error.h"
 #include "core/status_macros.h"
@@ -14,38 +8,30 @@
 namespace dpar {
 namespace {
 
-constexpr absl::string_view kDefaultServer = "127.0.0.1:7443";
 constexpr int kJsonVersion = 1;
-constexpr std::streamsize kMaxSecretBytes = 1 << 20;
-
-// A small file, whole. `what` is for the message.
-absl::StatusOr<std::string> ReadSmallFile(absl::string_view field, const std::string& path) {
-  DPAR_RETURN_IF_ERROR(CheckInputFile(field, path));
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes(static_cast<size_t>(kMaxSecretBytes), '\0');
-  file.read(bytes.data(), kMaxSecretBytes);
-  bytes.resize(static_cast<size_t>(file.gcount()));
-  return bytes;
-}
-
-// Anything else would be refused by gRPC as a malformed header.
-bool IsPrintableToken(absl::string_view token) {
-  return !token.empty() && std::all_of(token.begin(), token.end(), [](char c) { return c > ' ' && c <= '~'; });
-}
-
-absl::Status TokenMissing(absl::string_view message) {
-  return MakeError(absl::StatusCode::kUnauthenticated, v1::TOKEN_MISSING, message);
-}
 
 }  // namespace
 
 Session::Session(const Environment& environment, GlobalOptions options, std::string command)
     : environment_(environment), options_(std::move(options)) {
   error_context_.command = std::move(command);
-  error_context_.server = Setting(options_.server, "DPAR_SERVER");
-  if (error_context_.server.empty()) {
-    error_context_.server = std::string(kDefaultServer);
+  error_context_.server = ServerAddress(options_.connect, environment_.variables);
+}
+
+bool Session::CanAsk() const {
+  return !json() && environment_.terminal.in_is_terminal && environment_.terminal.err_is_terminal;
+}
+
+bool Session::Ask(absl::string_view question, bool yes_by_default) const {
+  err() << question << (yes_by_default ? " [Y/n] " : " [y/N] ") << std::flush;
+  std::string line;
+  // The end of the input is a no.
+  if (!std::getline(in(), line)) {
+    err() << "\n";
+    return false;
   }
+  const std::string answer = absl::AsciiStrToLower(absl::StripAsciiWhitespace(line));
+  return answer.empty() ? yes_by_default : answer == "y" || answer == "yes";
 }
 
 int Session::TableWidth() const { return environment_.terminal.out_is_terminal ? environment_.terminal.width() : 0; }
@@ -79,83 +65,10 @@ int Session::PrintError(const absl::Status& status) {
   return exit_code;
 }
 
-std::string Session::Setting(const std::string& flag, const std::string& variable) const {
-  return flag.empty() ? environment_.variables(variable).value_or("") : flag;
-}
-
-absl::StatusOr<std::string> Session::ReadCa() const {
-  const std::string path = Setting(options_.ca, "DPAR_CA");
-  if (path.empty()) {
-    return InvalidField("ca",
-                        "no certificate authority is given, so the server cannot be told from an impostor: set "
-                        "--ca or DPAR_CA to the server's tls/ca.pem");
-  }
-  DPAR_ASSIGN_OR_RETURN(std::string pem, ReadSmallFile("ca", path));
-  if (!absl::StrContains(pem, "-----BEGIN CERTIFICATE-----")) {
-    return InvalidField("ca", absl::StrCat("'", path, "' holds no PEM certificate"));
-  }
-  return pem;
-}
-
-absl::StatusOr<std::string> Session::ReadToken() const {
-  std::string token;
-  // A flag comes before any variable; of the variables, the token itself comes first.
-  const auto direct = environment_.variables("DPAR_TOKEN");
-  if (options_.token_file.empty() && direct.has_value()) {
-    token = *direct;
-  } else {
-    const std::string path = Setting(options_.token_file, "DPAR_TOKEN_FILE");
-    if (path.empty()) {
-      return TokenMissing("no token is given: set DPAR_TOKEN_FILE, DPAR_TOKEN or --token-file");
-    }
-    absl::StatusOr<std::string> content = ReadSmallFile("token-file", path);
-    if (!content.ok()) {
-      return TokenMissing(absl::StrCat("no token is given: ", content.status().message()));
-    }
-    token = *std::move(content);
-  }
-  absl::StripAsciiWhitespace(&token);
-  if (!IsPrintableToken(token)) {
-    return TokenMissing("the token is empty or holds characters that no token has");
-  }
-  return token;
-}
-
-bool Session::IsTokenGiven() const {
-  return !Setting(options_.token_file, "DPAR_TOKEN_FILE").empty() || environment_.variables("DPAR_TOKEN").has_value();
-}
-
-absl::Status Session::ReadClientCertificate(ConnectOptions& options) const {
-  const std::string certificate = Setting(options_.client_cert, "DPAR_CLIENT_CERT");
-  const std::string key = Setting(options_.client_key, "DPAR_CLIENT_KEY");
-  if (certificate.empty() != key.empty()) {
-    return InvalidField("client-cert",
-                        "a client certificate and its key go together: set --client-cert and "
-                        "--client-key, or DPAR_CLIENT_CERT and DPAR_CLIENT_KEY");
-  }
-  if (certificate.empty()) {
-    return absl::OkStatus();
-  }
-  DPAR_ASSIGN_OR_RETURN(options.client_certificate_pem, ReadSmallFile("client-cert", certificate));
-  DPAR_ASSIGN_OR_RETURN(options.client_key_pem, ReadSmallFile("client-key", key));
-  if (!absl::StrContains(options.client_certificate_pem, "-----BEGIN CERTIFICATE-----")) {
-    return InvalidField("client-cert", absl::StrCat("'", certificate, "' holds no PEM certificate"));
-  }
-  if (!absl::StrContains(options.client_key_pem, "PRIVATE KEY-----")) {
-    return InvalidField("client-key", absl::StrCat("'", key, "' holds no PEM private key"));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<Connection*> Session::Connect() {
   if (connection_ == nullptr) {
-    ConnectOptions options;
-    options.server = error_context_.server;
-    DPAR_ASSIGN_OR_RETURN(options.ca_pem, ReadCa());
-    DPAR_RETURN_IF_ERROR(ReadClientCertificate(options));
-    if (options.client_certificate_pem.empty() || IsTokenGiven()) {
-      DPAR_ASSIGN_OR_RETURN(options.token, ReadToken());
-    }
+    DPAR_ASSIGN_OR_RETURN(ConnectOptions options, ResolveConnection(options_.connect, environment_.variables));
+    options.cancellation = &calls_;
     connection_ = Connection::Open(options);
   }
   return connection_.get();

@@ -3,6 +3,7 @@
 #define DPAR_CLIENT_CLI_SESSION_H_
 
 #include <functional>
+#include <istream>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -14,6 +15,8 @@
 #include "client/cli/errors.h"
 #include "client/cli/json.h"
 #include "client/cli/terminal.h"
+#include "client/sdk/cancellation.h"
+#include "client/sdk/connect.h"
 #include "client/sdk/connection.h"
 #include "core/random/secure_random.h"
 
@@ -21,6 +24,7 @@ namespace dpar {
 
 // What the process has, passed in so that a test can run the whole command.
 struct Environment {
+  std::istream& in;
   std::ostream& out;
   std::ostream& err;
   Terminal terminal;
@@ -29,11 +33,7 @@ struct Environment {
 
 // Flags that every command takes.
 struct GlobalOptions {
-  std::string server;
-  std::string ca;
-  std::string token_file;
-  std::string client_cert;
-  std::string client_key;
+  ConnectSettings connect;
   bool json = false;
 };
 
@@ -42,11 +42,20 @@ class Session {
   Session(const Environment& environment, GlobalOptions options, std::string command);
 
   [[nodiscard]] bool json() const { return options_.json; }
+  [[nodiscard]] std::istream& in() const { return environment_.in; }
   [[nodiscard]] std::ostream& out() const { return environment_.out; }
   // Prose: notes, progress, warnings.
   [[nodiscard]] std::ostream& err() const { return environment_.err; }
   [[nodiscard]] const Terminal& terminal() const { return environment_.terminal; }
+  [[nodiscard]] const Variables& variables() const { return environment_.variables; }
+  [[nodiscard]] const ConnectSettings& settings() const { return options_.connect; }
   [[nodiscard]] RandomSource& random() { return random_; }
+  // Ends every call of the connection, for commands that Ctrl-C ends as a whole.
+  [[nodiscard]] Cancellation& calls() { return calls_; }
+  // Whether somebody is there to be asked. Never with --json: scripts do not block.
+  [[nodiscard]] bool CanAsk() const;
+  // Asks "question [Y/n] " or "[y/N] " and takes an empty line as the capital letter. Only if CanAsk.
+  [[nodiscard]] bool Ask(absl::string_view question, bool yes_by_default) const;
   // What hints refer to; commands fill in what they are about.
   [[nodiscard]] ErrorContext& error_context() { return error_context_; }
   // Columns for a table: the terminal's, or no limit when stdout goes elsewhere.
@@ -59,9 +68,7 @@ class Session {
   // The error on stderr, and as JSON on stdout with --json. Returns the exit code.
   int PrintError(const absl::Status& status);
 
-  // The connection, opened when first asked for. Flags come before the environment: --server (DPAR_SERVER), --ca
-  // (DPAR_CA), --token-file (DPAR_TOKEN_FILE, or the token itself in DPAR_TOKEN), --client-cert and --client-key
-  // (DPAR_CLIENT_CERT, DPAR_CLIENT_KEY), with which no token is needed.
+  // The connection, opened when first asked for; client/sdk/connect.h says where the settings come from.
   absl::StatusOr<Connection*> Connect();
   // "tenants/{t}" of the token; empty for an operator's.
   absl::StatusOr<std::string> Tenant();
@@ -71,17 +78,12 @@ class Session {
   absl::StatusOr<std::string> Resolve(absl::string_view collection, const std::string& text);
 
  private:
-  [[nodiscard]] std::string Setting(const std::string& flag, const std::string& variable) const;
-  absl::StatusOr<std::string> ReadCa() const;
-  absl::StatusOr<std::string> ReadToken() const;
-  [[nodiscard]] bool IsTokenGiven() const;
-  absl::Status ReadClientCertificate(ConnectOptions& options) const;
-
   const Environment& environment_;
   GlobalOptions options_;
   ErrorContext error_context_;
   bool streams_json_ = false;
   SecureRandom random_;
+  Cancellation calls_;
   std::unique_ptr<Connection> connection_;
   std::optional<std::string> tenant_;
 };

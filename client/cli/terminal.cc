@@ -51,6 +51,7 @@ bool LocaleIsUtf8(const Variables& variables) {
 Terminal DetectTerminal(const Variables& variables) {
   const bool dumb = variables("TERM").value_or("dumb") == "dumb";
   Terminal terminal;
+  terminal.in_is_terminal = ::isatty(STDIN_FILENO) == 1;
   terminal.out_is_terminal = ::isatty(STDOUT_FILENO) == 1;
   terminal.err_is_terminal = ::isatty(STDERR_FILENO) == 1 && !dumb;
   terminal.utf8 = LocaleIsUtf8(variables);

@@ -3,19 +3,17 @@
 #define DPAR_CLIENT_CLI_TERMINAL_H_
 
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "client/sdk/variables.h"
 
 namespace dpar {
-
-// The value of an environment variable; nothing when it is unset or empty.
-using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 
 inline constexpr int kDefaultWidth = 80;
 
 struct Terminal {
+  bool in_is_terminal = false;  // somebody can be asked
   bool out_is_terminal = false;
   bool err_is_terminal = false;  // and can redraw a line
   bool utf8 = false;
@@ -24,7 +22,7 @@ struct Terminal {
   std::function<int()> width = [] { return kDefaultWidth; };
 };
 
-// Looks at stdout, stderr, TERM, NO_COLOR and the locale variables.
+// Looks at stdin, stdout, stderr, TERM, NO_COLOR and the locale variables.
 Terminal DetectTerminal(const Variables& variables);
 
 // Whether the locale variables (LC_ALL, then LC_CTYPE, then LANG) name UTF-8.

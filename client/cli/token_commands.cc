@@ -145,7 +145,8 @@ absl::StatusOr<int> ShowMade(Session& session, const v1::CreateTokenResponse& re
   } else if (output.empty()) {
     session.out() << response.secret() << "\n";
   } else {
-    session.out() << "wrote " << output << "\nnext: export DPAR_TOKEN_FILE=" << output << "\n";
+    session.out() << "wrote " << output
+                  << "\nnext, for whom it is: dpar login --server HOST:PORT --ca FILE --token-file " << output << "\n";
   }
   return kDone;
 }
@@ -275,7 +276,7 @@ void AddRotate(CLI::App& group, Command& chosen) {
   rotate->add_option("NAME", arguments->name, "Full name of the token")->required();
   rotate->add_option("--overlap", arguments->overlap, "How long both are good, up to 30d: 7d, 36h (default: 1h)");
   rotate->add_option("-o,--output", arguments->output, "File for the secret (mode 0600) instead of stdout");
-  rotate->footer(Examples("  dpar token rotate tenants/acme/tokens/ID --overlap 7d -o owner.token"));
+  rotate->footer(Examples("  dpar token rotate tenants/acme/tokens/ID --overlap 7d -o new.token"));
   rotate->callback(
       [arguments, &chosen] { chosen = [arguments](Session& s) { return RunTokenRotate(s, *arguments); }; });
 }

@@ -1,4 +1,7 @@
 // dpar train.
+#include <unistd.h>
+
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -37,6 +40,7 @@ struct TrainArguments {
   bool non_private = false;
   bool no_watch = false;
   bool dry_run = false;
+  bool yes = false;
   int32_t priority = 0;
 };
 
@@ -98,16 +102,22 @@ void PrintPrice(Session& session, const v1::Job& job, const v1::Budget& budget) 
                                    : "nothing: it is admitted as the only job, by its own epsilon");
 }
 
+// The budget of the job's dataset; nothing for public data.
+absl::StatusOr<std::optional<v1::Budget>> BudgetOf(Connection& connection, const v1::Job& job) {
+  absl::StatusOr<v1::Budget> budget = connection.GetBudget(absl::StrCat(job.spec().dataset(), "/budget"));
+  if (budget.ok()) {
+    return std::optional(*std::move(budget));
+  }
+  if (absl::IsNotFound(budget.status())) {
+    return std::optional<v1::Budget>();
+  }
+  return budget.status();
+}
+
 // What the job would be, and what it would cost.
 absl::StatusOr<int> PrintDryRun(Session& session, Connection& connection, const v1::Job& job,
                                 const TrainArguments& arguments) {
-  std::optional<v1::Budget> budget;
-  const auto found = connection.GetBudget(absl::StrCat(job.spec().dataset(), "/budget"));
-  if (found.ok()) {
-    budget = *found;
-  } else if (!absl::IsNotFound(found.status())) {
-    return found.status();
-  }
+  DPAR_ASSIGN_OR_RETURN(const std::optional<v1::Budget> budget, BudgetOf(connection, job));
   if (session.json()) {
     session.PrintJson(DryRunJson(job, budget));
     return kDone;
@@ -129,9 +139,12 @@ absl::StatusOr<int> PrintDryRun(Session& session, Connection& connection, const 
   return kDone;
 }
 
-void PrintQueued(Session& session, const v1::Job& job) {
+void PrintQueued(Session& session, const v1::Job& job, bool watched) {
   if (session.json()) {
-    session.PrintJson({{"job", JobJson(job)}, {"state", StateLabel(job.state())}, {"terminal", false}});
+    // With --no-watch it is the only object; otherwise others follow.
+    Json json = {{"job", JobJson(job)}, {"state", StateLabel(job.state())}};
+    json["terminal"] = !watched;
+    session.PrintJson(json);
     return;
   }
   session.out() << "job      " << job.name() << "\n"
@@ -212,23 +225,70 @@ absl::StatusOr<v1::CreateJobRequest> MakeRequest(Session& session, const TrainAr
   return request;
 }
 
+int Declined(Session& session) {
+  session.err() << "nothing was queued or spent\n";
+  return kFailed;
+}
+
+// One line with the price and what it leaves, and the question whether to go on. True without a question where it costs
+// nothing, with --yes, and where nobody is there to be asked.
+absl::StatusOr<bool> AgreeOnPrice(Session& session, Connection& connection, const TrainArguments& arguments,
+                                  v1::CreateJobRequest request) {
+  if (arguments.yes || !session.CanAsk()) {
+    return true;
+  }
+  request.set_validate_only(true);
+  DPAR_ASSIGN_OR_RETURN(const v1::Job job, connection.CreateJob(request));
+  DPAR_ASSIGN_OR_RETURN(const std::optional<v1::Budget> budget, BudgetOf(connection, job));
+  if (!budget.has_value()) {
+    return true;
+  }
+  const v1::Plan& plan = job.plan();
+  const std::string left =
+      plan.left_units() >= 0 ? FormatPercent(plan.left_units(), budget->cap_units()) : std::string("nothing");
+  return session.Ask(absl::StrCat("epsilon ", FormatNumberUp(plan.epsilon()), " costs ",
+                                  FormatPercent(plan.price_units(), budget->cap_units()), " of the cap, ", left,
+                                  " would be left. Train?"),
+                     /*yes_by_default=*/true);
+}
+
 absl::StatusOr<int> RunTrain(Session& session, const TrainArguments& arguments) {
   session.error_context().dataset = arguments.dataset;
   if (arguments.no_watch || arguments.dry_run) {
     DPAR_ASSIGN_OR_RETURN(const v1::CreateJobRequest request, MakeRequest(session, arguments));
     DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+    if (!arguments.dry_run) {
+      DPAR_ASSIGN_OR_RETURN(const bool agreed, AgreeOnPrice(session, *connection, arguments, request));
+      if (!agreed) {
+        return Declined(session);
+      }
+    }
     DPAR_ASSIGN_OR_RETURN(const v1::Job job, connection->CreateJob(request));
     if (arguments.dry_run) {
       return PrintDryRun(session, *connection, job, arguments);
     }
-    PrintQueued(session, job);
+    PrintQueued(session, job, /*watched=*/false);
     return kDone;
   }
   session.StreamJson();
   Cancellation cancellation;
-  const Interrupt interrupt([&cancellation] { cancellation.Cancel(); });
+  std::atomic<bool> asking = false;
+  const Interrupt interrupt([&] {
+    if (asking) {
+      // The question waits for a line; nothing is queued yet, so there is nothing to leave in order.
+      session.err() << "\ninterrupted; nothing was queued" << std::endl;
+      ::_exit(kInterrupted);
+    }
+    cancellation.Cancel();
+  });
   DPAR_ASSIGN_OR_RETURN(const v1::CreateJobRequest request, MakeRequest(session, arguments));
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  asking = true;
+  DPAR_ASSIGN_OR_RETURN(const bool agreed, AgreeOnPrice(session, *connection, arguments, request));
+  asking = false;
+  if (!agreed) {
+    return Declined(session);
+  }
   if (cancellation.cancelled()) {
     session.err() << "interrupted; nothing was queued\n";
     return kInterrupted;
@@ -236,7 +296,7 @@ absl::StatusOr<int> RunTrain(Session& session, const TrainArguments& arguments) 
   DPAR_ASSIGN_OR_RETURN(const v1::Job job, connection->CreateJob(request));
   session.err() << IdOf(job.name()) << ": " << PlanText(job.plan()) << std::endl;
   if (session.json()) {
-    PrintQueued(session, job);
+    PrintQueued(session, job, /*watched=*/true);
   }
   return FollowJob(session, job.name(), cancellation);
 }
@@ -279,6 +339,7 @@ void AddTrainCommand(CLI::App& app, Command& chosen) {
   command->add_option("--priority", arguments->priority,
                       "-100 to 100; of your queued jobs, those of\nhigher priority start first (default: 0)");
   command->add_flag("--no-watch", arguments->no_watch, "Queue the job and return");
+  command->add_flag("--yes", arguments->yes, "Do not show the price and ask first");
   command->add_flag("--dry-run", arguments->dry_run, "Show the plan and its price; spend nothing");
   AddPrivacyFlags(*command, *arguments);
   AddTrainingFlags(*command, flags);

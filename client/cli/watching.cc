@@ -77,10 +77,11 @@ class Follower {
 
 int LeaveRunning(Session& session, const std::string& job) {
   session.err() << "stopped watching; the job goes on\n"
-                << "  come back:  dpar watch " << IdOf(job) << "\n"
-                << "  stop it:    dpar cancel " << IdOf(job) << std::endl;
+                << "  come back:  dpar job watch " << IdOf(job) << "\n"
+                << "  stop it:    dpar job cancel " << IdOf(job) << std::endl;
   if (session.json()) {
-    session.PrintJson({{"job", job}, {"interrupted", true}, {"terminal", false}});
+    // The last of the stream, although not of the job.
+    session.PrintJson({{"job", job}, {"interrupted", true}, {"terminal", true}});
   }
   return kInterrupted;
 }

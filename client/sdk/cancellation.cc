@@ -5,8 +5,8 @@ namespace dpar {
 void Cancellation::Cancel() {
   absl::MutexLock lock(&mutex_);
   cancelled_ = true;
-  if (context_ != nullptr) {
-    context_->TryCancel();
+  for (grpc::ClientContext* const context : contexts_) {
+    context->TryCancel();
   }
 }
 
@@ -20,19 +20,18 @@ void Cancellation::Sleep(absl::Duration duration) {
   mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), duration);
 }
 
-void Cancellation::Attach(grpc::ClientContext* context) {
-  absl::MutexLock lock(&mutex_);
-  context_ = context;
-  if (cancelled_ && context_ != nullptr) {
-    context_->TryCancel();
+Cancellation::Attachment::Attachment(Cancellation& cancellation, grpc::ClientContext& context)
+    : cancellation_(cancellation), context_(context) {
+  absl::MutexLock lock(&cancellation_.mutex_);
+  cancellation_.contexts_.insert(&context_);
+  if (cancellation_.cancelled_) {
+    context_.TryCancel();
   }
 }
 
-Cancellation::Attachment::Attachment(Cancellation& cancellation, grpc::ClientContext& context)
-    : cancellation_(cancellation) {
-  cancellation_.Attach(&context);
+Cancellation::Attachment::~Attachment() {
+  absl::MutexLock lock(&cancellation_.mutex_);
+  cancellation_.contexts_.erase(&context_);
 }
-
-Cancellation::Attachment::~Attachment() { cancellation_.Attach(nullptr); }
 
 }  // namespace dpar

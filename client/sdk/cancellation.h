@@ -1,8 +1,10 @@
-// How one thread stops a stream that another one reads.
+// How one thread stops the calls that others wait for.
 #ifndef DPAR_CLIENT_SDK_CANCELLATION_H_
 #define DPAR_CLIENT_SDK_CANCELLATION_H_
 
 #include <grpcpp/client_context.h>
+
+#include <set>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -13,7 +15,7 @@ namespace dpar {
 // Thread-safe. Once cancelled it stays so.
 class Cancellation {
  public:
-  // Cancels the attached call, those attached later, and every sleep.
+  // Cancels the attached calls, those attached later, and every sleep.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] bool cancelled() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Sleeps, unless cancelled first.
@@ -29,14 +31,13 @@ class Cancellation {
 
    private:
     Cancellation& cancellation_;
+    grpc::ClientContext& context_;
   };
 
  private:
-  void Attach(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_);
-
   mutable absl::Mutex mutex_;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  grpc::ClientContext* context_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::set<grpc::ClientContext*> contexts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace dpar

@@ -78,12 +78,14 @@ std::unique_ptr<Connection> Connection::Open(const ConnectOptions& options) {
   // gRPC would stop after two pings without data between them, which is what a quiet watch is.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   return std::make_unique<Connection>(grpc::CreateCustomChannel(options.server, grpc::SslCredentials(tls), arguments),
-                                      options.token);
+                                      options.token, options.cancellation);
 }
 
-Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string token)
+Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string token, Cancellation* cancellation)
     : channel_(std::move(channel)),
       token_(std::move(token)),
+      own_cancellation_(cancellation == nullptr ? std::make_unique<Cancellation>() : nullptr),
+      cancellation_(cancellation == nullptr ? own_cancellation_.get() : cancellation),
       datasets_(v1::DatasetService::NewStub(channel_)),
       training_(v1::TrainingService::NewStub(channel_)),
       budgets_(v1::BudgetService::NewStub(channel_)),
@@ -105,6 +107,11 @@ void Connection::Pause(absl::Duration duration, Cancellation& cancellation) {
   }
 }
 
+absl::Duration Connection::DelayBefore(const absl::Status& status, int attempt) {
+  absl::MutexLock lock(&mutex_);
+  return RetryDelay(status, attempt, UniformReal(random_));
+}
+
 template <typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> Connection::Call(Stub& stub,
                                           grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -112,17 +119,20 @@ absl::StatusOr<Response> Connection::Call(Stub& stub,
   for (int attempt = 0;; ++attempt) {
     grpc::ClientContext context;
     Authorise(context);
+    const Cancellation::Attachment attachment(*cancellation_, context);
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
     Response response;
     const absl::Status status = FromGrpcStatus((stub.*method)(&context, request, &response));
     if (status.ok()) {
       return response;
     }
+    if (cancellation_->cancelled()) {
+      return absl::CancelledError("the call was cancelled");
+    }
     if (!absl::IsUnavailable(status) || attempt + 1 >= kAttempts) {
       return status;
     }
-    Cancellation never;
-    Pause(RetryDelay(status, attempt), never);
+    Pause(DelayBefore(status, attempt), *cancellation_);
   }
 }
 
@@ -153,6 +163,16 @@ absl::StatusOr<v1::Upload> Connection::GetUpload(const std::string& name) {
 
 absl::StatusOr<v1::FinishUploadResponse> Connection::FinishUpload(const v1::FinishUploadRequest& request) {
   return Call(*datasets_, &v1::DatasetService::Stub::FinishUpload, request, kFinishTimeout);
+}
+
+absl::StatusOr<v1::Dataset> Connection::GetDataset(const std::string& name) {
+  v1::GetDatasetRequest request;
+  request.set_name(name);
+  return Call(*datasets_, &v1::DatasetService::Stub::GetDataset, request, kCallTimeout);
+}
+
+absl::Status Connection::DeleteDataset(const v1::DeleteDatasetRequest& request) {
+  return Call(*datasets_, &v1::DatasetService::Stub::DeleteDataset, request, kCallTimeout).status();
 }
 
 absl::StatusOr<std::vector<v1::Dataset>> Connection::ListDatasets(const std::string& tenant) {

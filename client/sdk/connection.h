@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/sdk/cancellation.h"
+#include "core/random/secure_random.h"
 #include "dpar/v1/budget.grpc.pb.h"
 #include "dpar/v1/dataset.grpc.pb.h"
 #include "dpar/v1/operator.grpc.pb.h"
@@ -28,16 +31,19 @@ struct ConnectOptions {
   // Shown to the server when it asks for one; both or neither. A token comes before it.
   std::string client_certificate_pem;
   std::string client_key_pem;
+  // Cancelled by another thread, it ends every call of the connection, uploads and downloads too. Must outlive it.
+  Cancellation* cancellation = nullptr;
 };
 
 // Thread-safe. The server answers every call once however often it is sent (reads, and those with a request id), so all
-// are sent again after UNAVAILABLE, up to three times.
+// are sent again after UNAVAILABLE, up to three times, after pauses that grow and are never the same. Calls that were
+// cancelled are CANCELLED.
 class Connection {
  public:
   // Opens a TLS channel. No call is made, so a server that is down shows with the first call.
   static std::unique_ptr<Connection> Open(const ConnectOptions& options);
   // Over a channel that exists.
-  Connection(std::shared_ptr<grpc::Channel> channel, std::string token);
+  Connection(std::shared_ptr<grpc::Channel> channel, std::string token, Cancellation* cancellation = nullptr);
 
   absl::StatusOr<v1::ServerInfo> GetServerInfo();
   absl::StatusOr<v1::Identity> WhoAmI();
@@ -46,7 +52,9 @@ class Connection {
   absl::StatusOr<v1::Upload> OpenUpload(const v1::OpenUploadRequest& request);
   absl::StatusOr<v1::Upload> GetUpload(const std::string& name);
   absl::StatusOr<v1::FinishUploadResponse> FinishUpload(const v1::FinishUploadRequest& request);
+  absl::StatusOr<v1::Dataset> GetDataset(const std::string& name);
   absl::StatusOr<std::vector<v1::Dataset>> ListDatasets(const std::string& tenant);
+  absl::Status DeleteDataset(const v1::DeleteDatasetRequest& request);
 
   absl::StatusOr<v1::Job> CreateJob(const v1::CreateJobRequest& request);
   absl::StatusOr<v1::Job> GetJob(const std::string& name);
@@ -64,7 +72,7 @@ class Connection {
   absl::StatusOr<Budgets> ListSpend(const std::string& tenant);
   absl::StatusOr<std::vector<v1::LedgerEntry>> ListLedgerEntries(const std::string& budget);
   absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const std::string& budget);
-  // The same with an entry that the chain must still hold.
+  // Also against an entry that is known from elsewhere.
   absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const v1::VerifyChainRequest& request);
 
   absl::StatusOr<v1::Tenant> CreateTenant(const v1::CreateTenantRequest& request);
@@ -83,6 +91,10 @@ class Connection {
   // Waits before a call is sent again, and reconnects meanwhile: gRPC connects only while someone waits for it, so a
   // plain sleep between calls that fail at once would never find a restarted server. Ends early when cancelled.
   void Pause(absl::Duration duration, Cancellation& cancellation);
+  // RetryDelay (status.h) with jitter of its own.
+  absl::Duration DelayBefore(const absl::Status& status, int attempt) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What ends all calls; one that nobody cancels unless the options named another.
+  [[nodiscard]] Cancellation& cancellation() const { return *cancellation_; }
 
  private:
   template <typename Stub, typename Request, typename Response>
@@ -92,6 +104,10 @@ class Connection {
 
   std::shared_ptr<grpc::Channel> channel_;
   std::string token_;
+  std::unique_ptr<Cancellation> own_cancellation_;
+  Cancellation* cancellation_;
+  absl::Mutex mutex_;
+  SecureRandom random_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<v1::DatasetService::Stub> datasets_;
   std::unique_ptr<v1::TrainingService::Stub> training_;
   std::unique_ptr<v1::BudgetService::Stub> budgets_;

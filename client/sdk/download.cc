@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/sdk/atomic_file.h"
+#include "client/sdk/sha256_stream.h"
 #include "client/sdk/status.h"
-#include "core/certificate/digest.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -14,9 +14,11 @@ constexpr mode_t kFileMode = 0666;
 
 // One stream, from what the file holds already. `announced` gets size and digest from its first message.
 absl::Status ReadStream(Connection& connection, const v1::DownloadModelRequest& request,
-                        const DownloadProgress& on_progress, AtomicFile& file, DownloadedFile& announced) {
+                        const DownloadProgress& on_progress, AtomicFile& file, Sha256Stream& digest,
+                        DownloadedFile& announced) {
   grpc::ClientContext context;
   connection.Authorise(context);
+  const Cancellation::Attachment attachment(connection.cancellation(), context);
   const auto reader = connection.training().DownloadModel(&context, request);
   v1::DownloadModelResponse response;
   absl::Status written;
@@ -32,6 +34,7 @@ absl::Status ReadStream(Connection& connection, const v1::DownloadModelRequest& 
       break;
     }
     written = file.Append(response.data());
+    digest.Add(response.data());
     on_progress(file.size(), announced.size_bytes);
   }
   if (!written.ok()) {
@@ -47,6 +50,7 @@ absl::StatusOr<DownloadedFile> DownloadModel(Connection& connection, const std::
                                              v1::DownloadModelRequest::Artifact artifact, const std::string& path,
                                              const DownloadProgress& on_progress) {
   DPAR_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path, kFileMode));
+  Sha256Stream digest;
   DownloadedFile result;
   result.path = path;
   v1::DownloadModelRequest request;
@@ -55,19 +59,20 @@ absl::StatusOr<DownloadedFile> DownloadModel(Connection& connection, const std::
   for (int failures = 0;;) {
     const int64_t before = file.size();
     request.set_offset(before);
-    const absl::Status status = ReadStream(connection, request, on_progress, file, result);
+    const absl::Status status = ReadStream(connection, request, on_progress, file, digest, result);
     if (status.ok()) {
       break;
+    }
+    if (connection.cancellation().cancelled()) {
+      return absl::CancelledError("the download was cancelled; nothing was kept");
     }
     failures = file.size() > before ? 1 : failures + 1;
     if (!IsTransportFailure(status) || failures >= kFailuresWithoutProgress) {
       return status;
     }
-    Cancellation never;
-    connection.Pause(RetryDelay(status, failures - 1), never);
+    connection.Pause(connection.DelayBefore(status, failures - 1), connection.cancellation());
   }
-  DPAR_ASSIGN_OR_RETURN(const std::string digest, Sha256File(file.temporary_path()));
-  if (file.size() != result.size_bytes || digest != result.sha256) {
+  if (file.size() != result.size_bytes || digest.Hex() != result.sha256) {
     return absl::DataLossError(absl::StrCat("'", path, "' did not arrive intact: its size or SHA-256 is not what the ",
                                             "server announced. Nothing was kept; run the command again."));
   }

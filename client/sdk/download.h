@@ -22,7 +22,7 @@ struct DownloadedFile {
 
 // Fetches one artifact into a temporary file beside `path`, checks its size and SHA-256 against what the server
 // announced, and renames it. Goes on where it was after a broken connection. DATA_LOSS when the bytes are not those
-// announced.
+// announced, CANCELLED when the connection's cancellation was.
 absl::StatusOr<DownloadedFile> DownloadModel(Connection& connection, const std::string& job,
                                              v1::DownloadModelRequest::Artifact artifact, const std::string& path,
                                              const DownloadProgress& on_progress);

@@ -41,9 +41,10 @@ bool IsTransportFailure(const absl::Status& status) {
   return (absl::IsCancelled(status) || absl::IsUnknown(status)) && !GetErrorInfo(status).has_value();
 }
 
-absl::Duration RetryDelay(const absl::Status& status, int attempt) {
-  const absl::Duration delay =
+absl::Duration RetryDelay(const absl::Status& status, int attempt, double jitter) {
+  const absl::Duration longest =
       std::min(kLongestDelay, kFirstDelay * (int64_t{1} << std::clamp(attempt, 0, kMostDoublings)));
+  const absl::Duration delay = longest * (0.5 + 0.5 * jitter);
   const auto payload = status.GetPayload(kRetryInfoTypeUrl);
   google::rpc::RetryInfo info;
   if (!payload.has_value() || !info.ParseFromString(std::string(*payload))) {
@@ -51,7 +52,7 @@ absl::Duration RetryDelay(const absl::Status& status, int attempt) {
   }
   const absl::Duration asked =
       absl::Seconds(info.retry_delay().seconds()) + absl::Nanoseconds(info.retry_delay().nanos());
-  return std::max(delay, std::min(asked, absl::Minutes(1)));
+  return std::max(delay, std::min(asked, absl::Minutes(1)) * (1 + 0.25 * jitter));
 }
 
 }  // namespace dpar

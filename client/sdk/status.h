@@ -18,9 +18,10 @@ absl::Status FromGrpcStatus(const grpc::Status& status);
 // UNAVAILABLE, and for what gRPC makes of a stream that a stopping server cut.
 bool IsTransportFailure(const absl::Status& status);
 
-// How long to wait before retry number `attempt` (0, 1, ...): doubling from 200 ms to 5 s, and at least what the
-// server asked for with RetryInfo.
-absl::Duration RetryDelay(const absl::Status& status, int attempt);
+// How long to wait before retry number `attempt` (0, 1, ...): doubling from 200 ms to 5 s, of which `jitter`, uniform
+// on 0..1, decides the second half, and at least what the server asked for with RetryInfo, up to a minute. Callers that
+// were cut off together must not come back together, so `jitter` adds up to a quarter to what the server asked for too.
+absl::Duration RetryDelay(const absl::Status& status, int attempt, double jitter);
 
 }  // namespace dpar
 

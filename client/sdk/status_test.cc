@@ -57,19 +57,27 @@ TEST(StatusTest, OnlyTheConnectionsOwnFailuresAreTransportFailures) {
 
 TEST(StatusTest, DelaysDoubleFromTwoTenthsOfASecondToFive) {
   const absl::Status status = absl::UnavailableError("down");
-  EXPECT_EQ(RetryDelay(status, 0), absl::Milliseconds(200));
-  EXPECT_EQ(RetryDelay(status, 1), absl::Milliseconds(400));
-  EXPECT_EQ(RetryDelay(status, 4), absl::Milliseconds(3200));
-  EXPECT_EQ(RetryDelay(status, 5), absl::Seconds(5));
-  EXPECT_EQ(RetryDelay(status, 1000), absl::Seconds(5));
+  EXPECT_EQ(RetryDelay(status, 0, 1), absl::Milliseconds(200));
+  EXPECT_EQ(RetryDelay(status, 1, 1), absl::Milliseconds(400));
+  EXPECT_EQ(RetryDelay(status, 4, 1), absl::Milliseconds(3200));
+  EXPECT_EQ(RetryDelay(status, 5, 1), absl::Seconds(5));
+  EXPECT_EQ(RetryDelay(status, 1000, 1), absl::Seconds(5));
+}
+
+TEST(StatusTest, JitterTakesUpToHalfOfADelay) {
+  const absl::Status status = absl::UnavailableError("down");
+  EXPECT_EQ(RetryDelay(status, 0, 0), absl::Milliseconds(100));
+  EXPECT_EQ(RetryDelay(status, 0, 0.5), absl::Milliseconds(150));
+  EXPECT_EQ(RetryDelay(status, 1000, 0), absl::Milliseconds(2500));
 }
 
 TEST(StatusTest, TheServersOwnDelayIsKeptUpToAMinute) {
   google::rpc::RetryInfo info;
   info.mutable_retry_delay()->set_seconds(7);
-  EXPECT_EQ(RetryDelay(FromGrpcStatus(WithDetails(grpc::StatusCode::UNAVAILABLE, info)), 0), absl::Seconds(7));
+  EXPECT_EQ(RetryDelay(FromGrpcStatus(WithDetails(grpc::StatusCode::UNAVAILABLE, info)), 0, 0), absl::Seconds(7));
+  EXPECT_EQ(RetryDelay(FromGrpcStatus(WithDetails(grpc::StatusCode::UNAVAILABLE, info)), 0, 1), absl::Seconds(8.75));
   info.mutable_retry_delay()->set_seconds(86400);
-  EXPECT_EQ(RetryDelay(FromGrpcStatus(WithDetails(grpc::StatusCode::UNAVAILABLE, info)), 0), absl::Minutes(1));
+  EXPECT_EQ(RetryDelay(FromGrpcStatus(WithDetails(grpc::StatusCode::UNAVAILABLE, info)), 0, 0), absl::Minutes(1));
 }
 
 }  // namespace

@@ -95,12 +95,14 @@ class FakeTraining final : public v1::TrainingService::Service {
   std::vector<std::vector<v1::WatchJobResponse>> streams;
   size_t stream = 0;
   bool hang = false;
+  std::vector<int64_t> asked_after;
   std::string file;
   std::string announced_sha256;
   size_t download_bytes = 100;
 
-  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* /*request*/,
+  grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::WatchJobResponse>* writer) override {
+    asked_after.push_back(request->after_sequence());
     while (hang && !context->IsCancelled()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
@@ -272,16 +274,18 @@ TEST_F(TransferTest, AWatchReconnectsAndShowsNothingTwice) {
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_THAT(shown_, ElementsAre("queued 0", "training 3", "training 9", "succeeded 0"));
   EXPECT_EQ(retries_, 2);
+  EXPECT_THAT(training_.asked_after, ElementsAre(0, 2, 3));
 }
 
-TEST_F(TransferTest, AfterARestartTheNewNumbersAreShownThoughTheyAreLower) {
-  training_.streams = {{Event(500, "training", 90, 10)}, {Event(1, "queued", 0, 20), Event(2, "succeeded", 0, 21)}};
+TEST_F(TransferTest, AStateThatANewConnectionRepeatsUnderANewNumberIsNotShownAgain) {
+  training_.streams = {{Event(500, "training", 90, 10)},
+                       {Event(501, "training", 90, 20), Event(502, "queued", 0, 21), Event(503, "succeeded", 0, 22)}};
   ASSERT_TRUE(Watch().ok());
   EXPECT_THAT(shown_, ElementsAre("training 90", "queued 0", "succeeded 0"));
 }
 
 TEST_F(TransferTest, AWatchFindsAServerThatWasAwayForSeconds) {
-  training_.streams = {{Event(500, "training", 90, 10)}, {Event(2, "succeeded", 0, 21)}};
+  training_.streams = {{Event(500, "training", 90, 10)}, {Event(502, "succeeded", 0, 21)}};
   std::thread restart;
   on_retry_ = [&] {
     if (retries_ == 1) {
@@ -325,6 +329,43 @@ TEST_F(TransferTest, ADownloadGoesOnWhereItBrokeAndIsChecked) {
   EXPECT_EQ(file->size_bytes, 250);
   EXPECT_EQ(file->sha256, Sha256Hex(content_));
   EXPECT_EQ(*Sha256File(path), Sha256Hex(content_));
+}
+
+TEST_F(TransferTest, CancellingTheConnectionEndsADownloadThatIsCutOffAgainAndAgainAndLeavesNothing) {
+  Cancellation cancellation;
+  Connection connection(grpc::CreateChannel(absl::StrCat("127.0.0.1:", port_), grpc::InsecureChannelCredentials()), "",
+                        &cancellation);
+  training_.file = std::string(1000, 'x');
+  training_.announced_sha256 = Sha256Hex(training_.file);
+  const auto file = DownloadModel(connection, "tenants/t/jobs/j", v1::DownloadModelRequest::WEIGHTS,
+                                  directory_ + "/model.npz", [&](int64_t received, int64_t /*total*/) {
+                                    if (received >= 300) {
+                                      cancellation.Cancel();
+                                    }
+                                  });
+  EXPECT_EQ(file.status().code(), absl::StatusCode::kCancelled);
+  EXPECT_TRUE(std::filesystem::is_empty(directory_));
+  // And every later call.
+  EXPECT_EQ(connection.GetUpload("tenants/t/uploads/u").status().code(), absl::StatusCode::kCancelled);
+}
+
+TEST_F(TransferTest, CancellingTheConnectionEndsAnUpload) {
+  Cancellation cancellation;
+  Connection connection(grpc::CreateChannel(absl::StrCat("127.0.0.1:", port_), grpc::InsecureChannelCredentials()), "t",
+                        &cancellation);
+  datasets_.breaks = 1000;
+  UploadOptions options;
+  options.path = WriteFile(100'000);
+  options.chunk_bytes = 64;
+  const auto response = UploadFile(
+      connection, options,
+      [&](int64_t sent, int64_t /*total*/) {
+        if (sent >= 640) {
+          cancellation.Cancel();
+        }
+      },
+      kUnchecked);
+  EXPECT_EQ(response.status().code(), absl::StatusCode::kCancelled);
 }
 
 TEST_F(TransferTest, ADownloadWithAWrongDigestLeavesNothingBehind) {

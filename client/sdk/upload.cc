@@ -1,17 +1,14 @@
 #include "client/sdk/upload.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <system_error>
 #include <thread>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "client/sdk/sha256_stream.h"
 #include "client/sdk/status.h"
 #include "core/error.h"
 #include "core/status_macros.h"
@@ -26,9 +23,7 @@ constexpr absl::Duration kCheckPeriod = absl::Milliseconds(250);
 class HashedFile {
  public:
   HashedFile(std::ifstream stream, std::string path, int64_t size)
-      : stream_(std::move(stream)), path_(std::move(path)), size_(size) {
-    EVP_DigestInit_ex(digest_.get(), EVP_sha256(), nullptr);
-  }
+      : stream_(std::move(stream)), path_(std::move(path)), size_(size) {}
 
   [[nodiscard]] int64_t size() const { return size_; }
 
@@ -44,7 +39,7 @@ class HashedFile {
     const int64_t end = offset + static_cast<int64_t>(bytes.size());
     if (end > hashed_) {
       const auto fresh = static_cast<size_t>(end - hashed_);
-      EVP_DigestUpdate(digest_.get(), bytes.data() + (bytes.size() - fresh), fresh);
+      digest_.Add(absl::string_view(bytes).substr(bytes.size() - fresh));
       hashed_ = end;
     }
     return absl::OkStatus();
@@ -59,21 +54,14 @@ class HashedFile {
     return absl::OkStatus();
   }
 
-  std::string Sha256() {
-    std::string bytes(static_cast<size_t>(EVP_MD_size(EVP_sha256())), '\0');
-    EVP_DigestFinal_ex(digest_.get(), reinterpret_cast<unsigned char*>(bytes.data()), nullptr);
-    return absl::BytesToHexString(bytes);
-  }
+  std::string Sha256() { return digest_.Hex(); }
 
  private:
-  struct FreeDigest {
-    void operator()(EVP_MD_CTX* context) const { EVP_MD_CTX_free(context); }
-  };
   std::ifstream stream_;
   std::string path_;
   int64_t size_;
   int64_t hashed_ = 0;
-  std::unique_ptr<EVP_MD_CTX, FreeDigest> digest_{EVP_MD_CTX_new()};
+  Sha256Stream digest_;
 };
 
 absl::StatusOr<HashedFile> OpenFile(const std::string& path) {
@@ -91,6 +79,7 @@ absl::StatusOr<int64_t> WriteStream(Connection& connection, const std::string& u
                                     int64_t chunk_bytes, HashedFile& file, const UploadProgress& on_progress) {
   grpc::ClientContext context;
   connection.Authorise(context);
+  const Cancellation::Attachment attachment(connection.cancellation(), context);
   v1::WriteUploadResponse response;
   const auto writer = connection.datasets().WriteUpload(&context, &response);
   v1::WriteUploadRequest request;
@@ -131,11 +120,13 @@ bool MayResume(const absl::Status& status) {
 absl::StatusOr<int64_t> CommittedAfter(Connection& connection, const std::string& upload, absl::Status status,
                                        int& failures) {
   while (MayResume(status)) {
+    if (connection.cancellation().cancelled()) {
+      return absl::CancelledError("the upload was cancelled");
+    }
     if (++failures >= kFailuresWithoutProgress) {
       break;
     }
-    Cancellation never;
-    connection.Pause(RetryDelay(status, failures - 1), never);
+    connection.Pause(connection.DelayBefore(status, failures - 1), connection.cancellation());
     const absl::StatusOr<v1::Upload> now = connection.GetUpload(upload);
     if (now.ok()) {
       return now->committed_offset();

@@ -27,7 +27,8 @@ using CheckProgress = std::function<void(const v1::UploadCheck& check)>;
 
 // Opens, writes and finishes an upload. The SHA-256 is computed from the bytes as they are read. After a transport
 // failure it asks for the committed offset and goes on from there; eight failures without a byte in between end it.
-// While the server checks the file, it is asked four times a second how far it is.
+// CANCELLED when the connection's cancellation was; the server keeps what it has until the upload expires. While the
+// server checks the file, it is asked four times a second how far it is.
 absl::StatusOr<v1::FinishUploadResponse> UploadFile(Connection& connection, const UploadOptions& options,
                                                     const UploadProgress& on_progress, const CheckProgress& on_check);
 

@@ -8,16 +8,11 @@
 namespace dpar {
 namespace {
 
-absl::Time TimeOf(const v1::WatchJobResponse& event) {
-  return absl::FromUnixSeconds(event.time().seconds()) + absl::Nanoseconds(event.time().nanos());
-}
-
-// Whether a message of a new connection was shown before, or says nothing new.
+// Whether a message was shown before, or says nothing new.
 bool WasShown(const v1::WatchJobResponse& shown, const v1::WatchJobResponse& event) {
-  const bool older = event.sequence() <= shown.sequence() && TimeOf(event) <= TimeOf(shown);
   const bool same = event.state() == shown.state() && event.stage() == shown.stage() &&
                     event.completed() == shown.completed() && event.total() == shown.total();
-  return !event.terminal() && (older || same);
+  return event.sequence() <= shown.sequence() || (same && !event.terminal());
 }
 
 // What one connection gave: its end, and whether anything came at all.
@@ -33,6 +28,7 @@ Stream ReadStream(Connection& connection, const std::string& job, const WatchEve
   const Cancellation::Attachment attachment(cancellation, context);
   v1::WatchJobRequest request;
   request.set_name(job);
+  request.set_after_sequence(shown.has_value() ? shown->sequence() : 0);
   const auto reader = connection.training().WatchJob(&context, request);
   Stream stream;
   v1::WatchJobResponse event;
@@ -71,7 +67,7 @@ absl::StatusOr<v1::WatchJobResponse> WatchJob(Connection& connection, const Watc
     if (!IsTransportFailure(status)) {
       return status;
     }
-    const absl::Duration delay = RetryDelay(status, attempt);
+    const absl::Duration delay = connection.DelayBefore(status, attempt);
     if (absl::Now() + delay > alive + options.patience) {
       return absl::UnavailableError(status.message());
     }

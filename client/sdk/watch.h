@@ -23,9 +23,9 @@ using WatchEvent = std::function<void(const v1::WatchJobResponse& event)>;
 // The connection broke; the next attempt is after `delay`.
 using WatchRetry = std::function<void(const absl::Status& status, absl::Duration delay)>;
 
-// Calls `on_event` for every message, none twice, and returns the terminal one. A restarted server numbers its messages
-// anew, so after a broken connection it asks from the first and leaves out what was shown. CANCELLED once
-// `cancellation` was cancelled.
+// Calls `on_event` for every message, none twice, and returns the terminal one. After a broken connection it asks for
+// what is later than the last sequence number that was shown, which holds across restarts of the server; messages that
+// say nothing new are left out. CANCELLED once `cancellation` was cancelled.
 absl::StatusOr<v1::WatchJobResponse> WatchJob(Connection& connection, const WatchOptions& options,
                                               const WatchEvent& on_event, const WatchRetry& on_retry,
                                               Cancellation& cancellation);

@@ -19,7 +19,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "core/graph/graph_file.h"
 
 namespace dpar {
@@ -43,6 +45,15 @@ struct CsvGraphFiles {
 // be opened.
 absl::StatusOr<ImportedGraph> ReadCsvGraph(const CsvGraphFiles& files, const GraphLimits& limits,
                                            const std::optional<PublicSizes>& declared);
+
+// The files that stand for a graph in text, beside one another: graph.csv is graph.edges.csv, graph.features.csv and
+// graph.labels.csv.
+bool IsCsvName(absl::string_view path);
+CsvGraphFiles CsvFilesOf(absl::string_view path);
+
+// Writes the three, each atomically, with sparse features and a line for every label. ReadCsvGraph gives the graph back
+// exactly when it is told the sizes; without them, columns and classes that no node has are unknown to it.
+absl::Status WriteCsvGraph(const CsvGraphFiles& files, const GraphView& graph);
 
 }  // namespace dpar
 

@@ -18,6 +18,8 @@ namespace dpar {
 namespace {
 
 constexpr int64_t kMaxIterations = 1000;
+// Nodes that are predicted together where each stands for itself.
+constexpr int64_t kBlockNodes = 1 << 16;
 
 // The most probable class; the lowest of those that tie.
 Prediction FromLogits(std::span<const float> logits) {
@@ -34,8 +36,9 @@ Prediction FromProbabilities(std::span<const float> probabilities) {
   return {static_cast<int32_t>(best - probabilities.begin()), *best};
 }
 
-std::vector<Prediction> PredictRows(const NodeMatrix& rows, Prediction (*predict)(std::span<const float>),
-                                    int threads) {
+using RowRule = Prediction (*)(std::span<const float>);
+
+std::vector<Prediction> PredictRows(const NodeMatrix& rows, RowRule predict, int threads) {
   std::vector<Prediction> predictions(static_cast<size_t>(rows.rows()));
   ForRowBlocks(rows.rows(), threads, [&](int64_t first, int64_t last) {
     for (int64_t node = first; node < last; ++node) {
@@ -60,21 +63,41 @@ absl::Status Validate(const Model& model, const GraphView& graph, const PredictO
 
 }  // namespace
 
-absl::StatusOr<std::vector<Prediction>> Predict(const Model& model, const GraphView& graph,
-                                                const PredictOptions& options) {
+absl::Status PredictBlocks(const Model& model, const GraphView& graph, const PredictOptions& options,
+                           const PredictionSink& sink) {
   DPAR_RETURN_IF_ERROR(Validate(model, graph, options));
   const int threads = HardwareThreads();
-  DPAR_ASSIGN_OR_RETURN(NodeMatrix logits, Logits(model, graph.features, threads, [] { return true; }));
-  switch (options.propagation) {
-    case Propagation::kMeanField:
-      return PredictRows(MeanField(graph.edges, std::move(logits), model.logit_noise, threads), FromProbabilities,
-                         threads);
-    case Propagation::kPower:
-      return PredictRows(PowerIteration(graph.edges, logits, options, threads), FromLogits, threads);
-    case Propagation::kNone:
-      break;
+  const auto logits_of = [&](int64_t first, int64_t count) {
+    const SparseRowsView& all = graph.features;
+    const SparseRowsView rows = {all.offsets.subspan(static_cast<size_t>(first), static_cast<size_t>(count) + 1),
+                                 all.columns, all.values};
+    return Logits(model, rows, threads, [] { return true; });
+  };
+  const int64_t nodes = graph.sizes.node_count;
+  if (options.propagation == Propagation::kNone) {
+    for (int64_t first = 0; first < nodes; first += kBlockNodes) {
+      DPAR_ASSIGN_OR_RETURN(const NodeMatrix logits, logits_of(first, std::min(kBlockNodes, nodes - first)));
+      DPAR_RETURN_IF_ERROR(sink(first, PredictRows(logits, FromLogits, threads)));
+    }
+    return absl::OkStatus();
   }
-  return PredictRows(logits, FromLogits, threads);
+  DPAR_ASSIGN_OR_RETURN(NodeMatrix logits, logits_of(0, nodes));
+  if (options.propagation == Propagation::kMeanField) {
+    return sink(0, PredictRows(MeanField(graph.edges, std::move(logits), model.logit_noise, threads), FromProbabilities,
+                               threads));
+  }
+  return sink(0, PredictRows(PowerIteration(graph.edges, logits, options, threads), FromLogits, threads));
+}
+
+absl::StatusOr<std::vector<Prediction>> Predict(const Model& model, const GraphView& graph,
+                                                const PredictOptions& options) {
+  std::vector<Prediction> predictions;
+  DPAR_RETURN_IF_ERROR(
+      PredictBlocks(model, graph, options, [&](int64_t /*first_node*/, std::span<const Prediction> block) {
+        predictions.insert(predictions.end(), block.begin(), block.end());
+        return absl::OkStatus();
+      }));
+  return predictions;
 }
 
 absl::StatusOr<double> Accuracy(const std::vector<Prediction>& predictions, std::span<const int32_t> labels) {

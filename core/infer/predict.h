@@ -2,11 +2,14 @@
 // costs nothing, as long as the graph holds no training node.
 //
 // Time, with N nodes, E edges, F feature entries, c classes, w the width of the first layer: F w for the logits, then
-// P E c for `power`, 30 (2 E c + N c^2) for `mean-field`. Memory: a few matrices of N x c floats.
+// P E c for `power`, 30 (2 E c + N c^2) for `mean-field`. Memory: `none` looks at each node alone and holds one block
+// of nodes, however large the graph; the others need every node's neighbours, hence a few matrices of N x c floats,
+// while edges and features stay where they are mapped.
 #ifndef DPAR_CORE_INFER_PREDICT_H_
 #define DPAR_CORE_INFER_PREDICT_H_
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -50,6 +53,12 @@ struct Prediction {
 // differ or an option is out of range (alpha in (0, 1], iterations 0..1000).
 absl::StatusOr<std::vector<Prediction>> Predict(const Model& model, const GraphView& graph,
                                                 const PredictOptions& options);
+
+// The same, handed over in consecutive blocks from the first node on, so that the predictions of a graph need not fit
+// into memory either. Ends with the sink's first error.
+using PredictionSink = std::function<absl::Status(int64_t first_node, std::span<const Prediction> predictions)>;
+absl::Status PredictBlocks(const Model& model, const GraphView& graph, const PredictOptions& options,
+                           const PredictionSink& sink);
 
 // Share of labelled nodes predicted right. INVALID_ARGUMENT when none is labelled.
 absl::StatusOr<double> Accuracy(const std::vector<Prediction>& predictions, std::span<const int32_t> labels);

@@ -30,7 +30,7 @@ class CommandLineTest : public SharedServerTest {
     const CommandResult result = Must(token, arguments);
     std::vector<nlohmann::json> objects = JsonLines(result, command);
     EXPECT_FALSE(objects.empty()) << command << result.out << result.err;
-    if (command != "train" && command != "watch") {
+    if (command != "train" && command != "watch" && command != "job watch") {
       EXPECT_EQ(objects.size(), 1U) << command;
     }
     return objects.empty() ? nlohmann::json() : objects.back();
@@ -158,11 +158,48 @@ TEST_F(CommandLineTest, EveryCommandPrintsOneEnvelopeAsJson) {
   const std::string dataset = "tenants/json/datasets/half";
   MustJson(operator_token, {"cap", dataset, "--epsilon", "6", "--reason", "agreed"});
   EXPECT_EQ(FindMember(MustJson(owner, {"budget", dataset}), "cap_epsilon"), 6);
+  const std::string csv = server().Scratch("json.csv");
+  MustJson("", {"predict", "--model", out + "/model.npz", "--graph", rest, "-o", csv});
+  EXPECT_GT(FindMember(MustJson("", {"evaluate", "--predictions", csv, "--graph", rest}), "accuracy"), 0);
+  EXPECT_EQ(FindMember(MustJson("", {"predict", "--model", out + "/model.npz", "--graph", half}), "training_graph"),
+            true);
+  EXPECT_EQ(FindMember(MustJson("", {"predict", "--model", out + "/model.npz", "--graph", rest}), "training_graph"),
+            false);
+  MustJson("", {"completion", "bash"});
+  EXPECT_EQ(FindMember(MustJson(operator_token, {"ledger", "verify"}, 2), "intact"), true);
+  MustJson(operator_token, {"ledger", "list"}, 2);
+  MustJson(operator_token, {"ledger", "list", dataset}, 2);
+  MustJson(operator_token, {"ledger", "adjust", dataset, "--debit-units", "1", "--reason", "a test"}, 2);
   MustJson(operator_token, {"tenant", "list"}, 2);
   const nlohmann::json made = MustJson(operator_token, {"token", "create", "--tenant", "json", "--role", "reader"}, 2);
   MustJson(operator_token, {"token", "list", "--tenant", "json"}, 2);
   MustJson(operator_token, {"token", "revoke", FindText(made, "tenants/json/tokens/")}, 2);
   EXPECT_EQ(server().Dpar(FindText(made, "dpar_"), {"jobs"}).exit_code, 4);
+}
+
+TEST_F(CommandLineTest, NounsAndVerbsDoWhatTheShortFormsDo) {
+  const std::string owner = MakeTenant("nouns");
+  const std::string graph = server().Scratch("nouns.npz");
+  Must("", {"graph", "generate", "-o", graph, "--nodes", "200", "--classes", "3", "--features", "30"});
+  MustJson(owner, {"dataset", "upload", graph, "--name", "half", "--classes", "3"}, 2);
+  EXPECT_EQ(FindText(MustJson(owner, {"dataset", "list"}, 2), "datasets/"), "tenants/nouns/datasets/half");
+  const nlohmann::json shown = MustJson(owner, {"dataset", "show", "half"}, 2);
+  EXPECT_EQ(FindMember(shown, "node_count"), 200);
+  EXPECT_EQ(FindMember(shown, "digest_key_kept"), true);
+  const nlohmann::json queued = MustJson(owner, {"train", "half", "--epsilon", "1", "--no-watch"});
+  EXPECT_EQ(queued.value("terminal", false), true);
+  const std::string job = FindText(queued, "tenants/nouns/jobs/");
+  EXPECT_EQ(MustJson(owner, {"job", "watch", job}, 2).value("terminal", false), true);
+  EXPECT_EQ(FindMember(MustJson(owner, {"job", "show", job}, 2), "state"), "succeeded");
+  EXPECT_EQ(FindText(MustJson(owner, {"job", "list"}, 2), "jobs/"), job);
+  MustJson(owner, {"job", "download", job, "-o", server().Scratch("nouns-model")}, 2);
+  EXPECT_GT(FindMember(MustJson(owner, {"budget", "show", "half"}, 2), "posted_units"), 0);
+  MustJson(owner, {"budget", "show"}, 2);
+  EXPECT_EQ(FindMember(MustJson(owner, {"budget", "history", "half"}, 2), "intact"), true);
+  EXPECT_EQ(server().Dpar(owner, {"job", "cancel", job}).exit_code, 1);
+  EXPECT_EQ(server().Dpar(owner, {"dataset", "delete", "half"}).exit_code, 2);
+  MustJson(owner, {"dataset", "delete", "half", "--yes"}, 2);
+  EXPECT_EQ(server().Dpar(owner, {"dataset", "show", "half"}).exit_code, 1);
 }
 
 TEST_F(CommandLineTest, AQueuedJobIsCancelledByTheCommandLine) {

@@ -150,9 +150,16 @@ CommandResult TestServer::Dpar(const std::string& token, const std::vector<std::
                                absl::Duration timeout) const {
   std::vector<std::string> command = {BinaryPath("dpar")};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  Environment environment = {{"DPAR_SERVER", address_}, {"DPAR_CA", ca_file()}};
+  return RunCommand(command, DparEnvironment(token), timeout);
+}
+
+Environment TestServer::DparEnvironment(const std::string& token) const {
+  Environment environment = {{"DPAR_SERVER", address_},
+                             {"DPAR_CA", ca_file()},
+                             {"XDG_CONFIG_HOME", Scratch("config")},
+                             {"XDG_DATA_HOME", Scratch("share")}};
   if (!token.empty()) environment["DPAR_TOKEN"] = token;
-  return RunCommand(command, environment, timeout);
+  return environment;
 }
 
 std::unique_ptr<TestServer> SharedServerTest::server_;

@@ -133,6 +133,8 @@ class TestServer {
   // A token of that tenant ("operator" as parent: of the operators); empty, and a test failure, when refused.
   [[nodiscard]] std::string NewToken(const std::string& parent, v1::Role role) const;
 
+  // What `dpar` needs to reach this server with the token. Its profiles and keys go to the test's own directory.
+  [[nodiscard]] Environment DparEnvironment(const std::string& token) const;
   // Runs `dpar` against this server with the token.
   [[nodiscard]] CommandResult Dpar(const std::string& token, const std::vector<std::string>& arguments,
                                    absl::Duration timeout = absl::Seconds(90)) const;

@@ -23,22 +23,6 @@ extern char** environ;
 namespace dpar::e2e {
 namespace {
 
-std::vector<std::string> MergedEnvironment(const Environment& added) {
-  std::vector<std::string> merged;
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    if (!absl::StartsWith(*entry, "DPAR_") && !absl::StartsWith(*entry, "DPARD_")) merged.emplace_back(*entry);
-  }
-  for (const auto& [name, value] : added) merged.push_back(absl::StrCat(name, "=", value));
-  return merged;
-}
-
-std::vector<char*> Pointers(std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (std::string& string : strings) pointers.push_back(string.data());
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
 // Runs in the child: only async-signal-safe calls, because the parent has threads.
 [[noreturn]] void RunChild(char* const* arguments, char* const* environment, const char* out, const char* err) {
   constexpr int kCannotStart = 127;
@@ -54,6 +38,24 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 }
 
 }  // namespace
+
+std::vector<std::string> MergedEnvironment(const Environment& added) {
+  std::vector<std::string> merged;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text(*entry);
+    const bool replaced = added.contains(text.substr(0, text.find('=')));
+    if (!absl::StartsWith(text, "DPAR_") && !absl::StartsWith(text, "DPARD_") && !replaced) merged.push_back(text);
+  }
+  for (const auto& [name, value] : added) merged.push_back(absl::StrCat(name, "=", value));
+  return merged;
+}
+
+std::vector<char*> Pointers(std::vector<std::string>& strings) {
+  std::vector<char*> pointers;
+  for (std::string& string : strings) pointers.push_back(string.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
 
 TemporaryDirectory::TemporaryDirectory() {
   const char* base = std::getenv("TMPDIR");

@@ -31,11 +31,16 @@ class TemporaryDirectory {
   std::string path_;
 };
 
+// This process's environment without every DPAR_ and DPARD_ variable, and with `added`; and strings as execve takes
+// them.
+std::vector<std::string> MergedEnvironment(const Environment& added);
+std::vector<char*> Pointers(std::vector<std::string>& strings);
+
 // One child. It is killed when this object goes, and by the kernel when the test program dies.
 class Process {
  public:
-  // Starts `arguments` (the first is the program's path) with `environment` added to what is left of this process's own
-  // after every DPAR_ and DPARD_ variable was taken out. Output is appended to the two files, which may be the same.
+  // Starts `arguments` (the first is the program's path) with `environment` added by MergedEnvironment. Output is
+  // appended to the two files, which may be the same.
   Process(const std::vector<std::string>& arguments, const Environment& environment, const std::string& stdout_file,
           const std::string& stderr_file);
   ~Process();

@@ -281,6 +281,43 @@ std::vector<Violation> CheckLinks(const Tree& tree) {
   return violations;
 }
 
+std::vector<Violation> CheckNeverLinked(const Tree& tree, const std::string& target, const std::string& library) {
+  struct Place {
+    std::string path;
+    TargetCall call;
+  };
+  std::map<std::string, Place> targets;
+  for (const auto& [path, content] : tree) {
+    if (path.ends_with("CMakeLists.txt")) {
+      for (TargetCall& call : FindTargets(content)) {
+        targets[call.name] = {path, call};
+      }
+    }
+  }
+  if (!targets.contains(target)) {
+    return {{"CMakeLists.txt", 0, "no target is called " + target}};
+  }
+  // Breadth first, so that the way that is shown is a shortest one.
+  std::map<std::string, std::string> way = {{target, target}};
+  std::vector<std::string> open = {target};
+  for (size_t i = 0; i < open.size(); ++i) {
+    const auto found = targets.find(open[i]);
+    if (found == targets.end()) {
+      continue;
+    }
+    for (const std::string& linked : found->second.call.arguments) {
+      if (way.emplace(linked, way[open[i]] + " -> " + linked).second) {
+        open.push_back(linked);
+      }
+    }
+  }
+  if (!way.contains(library)) {
+    return {};
+  }
+  const Place& place = targets[target];
+  return {{place.path, place.call.line, target + " links " + library + ": " + way[library]}};
+}
+
 std::vector<Violation> CheckForbiddenCode(const Tree& tree) {
   std::vector<Violation> violations;
   for (const auto& [path, content] : tree) {

@@ -30,6 +30,9 @@ std::vector<Violation> CheckIncludes(const Tree& tree);
 // The same for what targets link.
 std::vector<Violation> CheckLinks(const Tree& tree);
 
+// Whatever `target` links, however far down, is not `library`: "dpar links dpar_cli, which links ...".
+std::vector<Violation> CheckNeverLinked(const Tree& tree, const std::string& target, const std::string& library);
+
 // No clock in core/, no weak random generator anywhere.
 std::vector<Violation> CheckForbiddenCode(const Tree& tree);
 

@@ -157,6 +157,19 @@ TEST(LinkTest, LibrariesForTestingAreLinkedByTestsOnly) {
               IsEmpty());
 }
 
+TEST(LinkTest, WhatIsLinkedByWayOfOthersIsReportedWithTheWay) {
+  const Tree tree = {{"client/CMakeLists.txt",
+                      "dpar_binary(dpar SOURCES main.cc DEPENDS dpar_cli)\n"
+                      "dpar_library(dpar_cli SOURCES a.cc PRIVATE dpar_plan)"},
+                     {"core/CMakeLists.txt", "dpar_library(dpar_plan SOURCES b.cc PUBLIC dpar_torch dpar_cli)"}};
+  EXPECT_THAT(CheckNeverLinked(tree, "dpar", "dpar_torch"),
+              ElementsAre(Violation{"client/CMakeLists.txt", 1,
+                                    "dpar links dpar_torch: dpar -> dpar_cli -> dpar_plan -> dpar_torch"}));
+  EXPECT_THAT(CheckNeverLinked(tree, "dpar", "dpar_train"), IsEmpty());
+  EXPECT_THAT(CheckNeverLinked(tree, "gone", "dpar_torch"),
+              ElementsAre(Violation{"CMakeLists.txt", 0, "no target is called gone"}));
+}
+
 std::vector<Violation> CheckOneLine(const std::string& path, const std::string& line) {
   return CheckForbiddenCode({{path, line + "\n"}});
 }

@@ -79,6 +79,12 @@ TEST_F(TreeTest, RoomsIncludeDownwardsOnly) { EXPECT_EQ(ToText(CheckIncludes(tre
 
 TEST_F(TreeTest, TargetsLinkWhatTheirRoomMay) { EXPECT_EQ(ToText(CheckLinks(tree_)), ""); }
 
+TEST_F(TreeTest, TheClientLinksNoLibTorch) {
+  EXPECT_EQ(ToText(CheckNeverLinked(tree_, "dpar", "dpar_torch")), "");
+  // Were the check blind, it would find nothing here either.
+  EXPECT_NE(ToText(CheckNeverLinked(tree_, "dpard", "dpar_torch")), "");
+}
+
 TEST_F(TreeTest, CoreHasNoClockAndNothingHasWeakRandomness) { EXPECT_EQ(ToText(CheckForbiddenCode(tree_)), ""); }
 
 TEST_F(TreeTest, NoNotesToSelfAreLeft) { EXPECT_EQ(ToText(CheckWords(tree_)), ""); }

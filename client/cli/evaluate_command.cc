@@ -1,0 +1,152 @@
+// dpar evaluate: predictions against the labels of a graph on this machine.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/cli/commands.h"
+#include "client/cli/errors.h"
+#include "client/cli/format.h"
+#include "client/cli/prediction_file.h"
+#include "core/graph/local_graph.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+struct EvaluateArguments {
+  std::string predictions;
+  std::string graph;
+};
+
+// Of one class.
+struct Score {
+  int64_t nodes = 0;      // that have it
+  int64_t predicted = 0;  // that are said to have it
+  int64_t right = 0;      // both
+
+  // NaN has no place in a table or in JSON: what is over nothing is 0.
+  static double Share(int64_t part, int64_t whole) {
+    return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+  }
+  [[nodiscard]] double precision() const { return Share(right, predicted); }
+  [[nodiscard]] double recall() const { return Share(right, nodes); }
+  [[nodiscard]] double f1() const { return Share(2 * right, nodes + predicted); }
+};
+
+struct Evaluation {
+  int64_t labelled = 0;
+  int64_t right = 0;
+  std::vector<Score> classes;
+
+  [[nodiscard]] double accuracy() const { return Score::Share(right, labelled); }
+  // The mean of the F1 of the classes that occur.
+  [[nodiscard]] double macro_f1() const {
+    double sum = 0;
+    int64_t count = 0;
+    for (const Score& score : classes) {
+      if (score.nodes > 0) {
+        sum += score.f1();
+        ++count;
+      }
+    }
+    return count == 0 ? 0 : sum / static_cast<double>(count);
+  }
+};
+
+absl::StatusOr<Evaluation> Evaluate(const std::vector<Prediction>& predictions, const GraphView& graph) {
+  Evaluation evaluation;
+  evaluation.classes.resize(static_cast<size_t>(graph.sizes.class_count));
+  for (size_t node = 0; node < predictions.size(); ++node) {
+    const int32_t label = graph.labels[node];
+    const int32_t predicted = predictions[node].label;
+    if (predicted >= graph.sizes.class_count) {
+      return absl::InvalidArgumentError(absl::StrCat("class ", predicted, " is predicted for node ", node,
+                                                     ", and the graph has ", graph.sizes.class_count, " classes"));
+    }
+    if (label == kUnlabelled) {
+      continue;
+    }
+    ++evaluation.labelled;
+    ++evaluation.classes[static_cast<size_t>(label)].nodes;
+    ++evaluation.classes[static_cast<size_t>(predicted)].predicted;
+    if (label == predicted) {
+      ++evaluation.right;
+      ++evaluation.classes[static_cast<size_t>(label)].right;
+    }
+  }
+  if (evaluation.labelled == 0) {
+    return absl::InvalidArgumentError("no node of the graph has a label, so there is nothing to compare with");
+  }
+  return evaluation;
+}
+
+void PrintEvaluation(Session& session, const Evaluation& evaluation) {
+  session.out() << absl::StrFormat("accuracy  %.4f on %s labelled nodes\n", evaluation.accuracy(),
+                                   FormatCount(evaluation.labelled))
+                << absl::StrFormat("macro F1  %.4f\n", evaluation.macro_f1());
+  Table table({"CLASS", "NODES", "PREDICTED", "PRECISION", "RECALL", "F1"}, {});
+  for (size_t label = 0; label < evaluation.classes.size(); ++label) {
+    const Score& score = evaluation.classes[label];
+    table.Add({absl::StrCat(label), FormatCount(score.nodes), FormatCount(score.predicted),
+               absl::StrFormat("%.4f", score.precision()), absl::StrFormat("%.4f", score.recall()),
+               absl::StrFormat("%.4f", score.f1())});
+  }
+  session.out() << table.Render(session.TableWidth());
+}
+
+Json EvaluationJson(const Evaluation& evaluation) {
+  Json json = {{"labelled", evaluation.labelled},
+               {"accuracy", evaluation.accuracy()},
+               {"macro_f1", evaluation.macro_f1()},
+               {"classes", Json::array()}};
+  for (size_t label = 0; label < evaluation.classes.size(); ++label) {
+    const Score& score = evaluation.classes[label];
+    json["classes"].push_back({{"class", label},
+                               {"nodes", score.nodes},
+                               {"predicted", score.predicted},
+                               {"precision", score.precision()},
+                               {"recall", score.recall()},
+                               {"f1", score.f1()}});
+  }
+  return json;
+}
+
+absl::StatusOr<int> RunEvaluate(Session& session, const EvaluateArguments& arguments) {
+  DPAR_RETURN_IF_ERROR(CheckInputFile("predictions", arguments.predictions));
+  DPAR_RETURN_IF_ERROR(CheckInputFile("graph", arguments.graph));
+  const auto local = LocalGraph::Open(arguments.graph);
+  DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
+  const auto graph = local->View();
+  DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
+  const auto predictions = ReadPredictions(arguments.predictions, graph->sizes.node_count);
+  DPAR_RETURN_IF_ERROR(predictions.status());
+  DPAR_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(*predictions, *graph));
+  session.err() << "note: figures about private labels are not covered by any guarantee; dpar train\n"
+                   "--evaluate releases an accuracy that is.\n";
+  if (session.json()) {
+    session.PrintJson(EvaluationJson(evaluation));
+  } else {
+    PrintEvaluation(session, evaluation);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+void AddEvaluateCommand(CLI::App& app, Command& chosen) {
+  const auto arguments = std::make_shared<EvaluateArguments>();
+  CLI::App* command = app.add_subcommand("evaluate", "Compare predictions with the labels of a graph: accuracy, F1");
+  command->group(kLocalGroup);
+  command->add_option("--predictions", arguments->predictions, "What dpar predict wrote (csv, npz or jsonl)")
+      ->required();
+  command->add_option("--graph", arguments->graph, "The graph that was predicted on, with labels")->required();
+  command->footer(Examples("  dpar evaluate --predictions labels.csv --graph other.npz"));
+  command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunEvaluate(s, *arguments); }; });
+}
+
+}  // namespace dpar

@@ -1,0 +1,268 @@
+// dpar dataset upload, dpar upload.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/cli/commands.h"
+#include "client/cli/digest_keys.h"
+#include "client/cli/errors.h"
+#include "client/cli/format.h"
+#include "client/cli/interrupt.h"
+#include "client/cli/progress.h"
+#include "client/sdk/names.h"
+#include "client/sdk/upload.h"
+#include "core/error.h"
+#include "core/graph/graph_file.h"
+#include "core/status_macros.h"
+#include "core/validate.h"
+
+namespace dpar {
+namespace {
+
+constexpr int64_t kChunkBytes = 1 << 20;
+
+struct UploadArguments {
+  std::string path;
+  std::string name;
+  std::optional<int64_t> classes;
+  std::optional<double> cap_epsilon;
+  std::optional<double> cap_delta;
+  bool is_public = false;
+};
+
+// The public sizes to declare. N and d are shapes; the class count may only be known from the labels.
+absl::StatusOr<PublicSizes> SizesToDeclare(Session& session, const UploadArguments& arguments) {
+  const auto declared = ReadGraphSizes(arguments.path, GraphLimits());
+  DPAR_RETURN_IF_ERROR(AsLocal(declared.status()));
+  PublicSizes sizes = declared->sizes;
+  if (arguments.classes.has_value()) {
+    sizes.class_count = *arguments.classes;
+  } else if (declared->classes_from_labels && !arguments.is_public) {
+    session.err() << "note: the class count, " << sizes.class_count
+                  << ", was taken from the file's labels. It is public;\n"
+                     "--classes declares it without looking.\n";
+  }
+  return sizes;
+}
+
+v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::string& tenant, const PublicSizes& sizes,
+                                  RandomSource& random) {
+  v1::OpenUploadRequest open;
+  open.set_parent(tenant);
+  open.set_request_id(NewRequestId(random));
+  open.set_dataset_id(arguments.name);
+  open.set_node_count(sizes.node_count);
+  open.set_feature_count(sizes.feature_count);
+  open.set_class_count(sizes.class_count);
+  open.set_is_public(arguments.is_public);
+  if (arguments.cap_epsilon.has_value()) {
+    open.set_cap_epsilon(*arguments.cap_epsilon);
+  }
+  if (arguments.cap_delta.has_value()) {
+    open.set_cap_delta(*arguments.cap_delta);
+  }
+  open.set_format(v1::OpenUploadRequest::NPZ);
+  return open;
+}
+
+// A check as a line of progress. Waiting for another file has no measure.
+ProgressState CheckProgressOf(const v1::UploadCheck& check) {
+  constexpr int64_t kSteps = 1000;
+  ProgressState state;
+  state.stage = absl::StrCat("checking: ", check.stage());
+  if (check.stage() == "waiting") {
+    state.note = "the server is checking another file";
+    return state;
+  }
+  state.total = kSteps;
+  state.completed = static_cast<int64_t>(kSteps * std::clamp(check.fraction(), 0.0, 1.0));
+  return state;
+}
+
+// Turns byte counts into progress: rate and ETA are over the whole upload.
+class UploadMeter {
+ public:
+  explicit UploadMeter(Session& session) : line_(session.err(), session.terminal()) {}
+
+  void Update(int64_t sent, int64_t total) {
+    // The last byte is reported when it is sent and again when it is committed.
+    if (sent == total && sealing_) {
+      return;
+    }
+    const absl::Time now = absl::Now();
+    if (!started_.has_value()) {
+      started_ = now;
+      first_ = sent;
+    }
+    ProgressState state;
+    state.completed = sent;
+    state.total = total;
+    state.stage = "uploading";
+    state.amount = absl::StrCat(FormatBytes(sent), " of ", FormatBytes(total));
+    const double seconds = absl::ToDoubleSeconds(now - *started_);
+    if (seconds > 0 && sent > first_) {
+      const double rate = static_cast<double>(sent - first_) / seconds;
+      state.rate = absl::StrCat(FormatBytes(static_cast<int64_t>(rate)), "/s");
+      state.eta = absl::Seconds(static_cast<double>(total - sent) / rate);
+    }
+    line_.Update(state);
+    sealing_ = sent == total;
+    if (sealing_) {
+      ProgressState checking;
+      checking.stage = "checking and sealing";
+      line_.Update(checking);
+    }
+  }
+
+  void Check(const v1::UploadCheck& check) {
+    ProgressState state = CheckProgressOf(check);
+    if (state.stage != checking_.stage) {
+      CompleteStage();
+    }
+    checking_ = std::move(state);
+    line_.Update(checking_);
+  }
+
+  void Finish(bool sealed) {
+    if (sealed) {
+      CompleteStage();
+    }
+    line_.Finish();
+  }
+
+ private:
+  // Of a check's stage that is over, the last part may not have been seen.
+  void CompleteStage() {
+    if (checking_.total > 0) {
+      checking_.completed = checking_.total;
+      line_.Update(checking_);
+    }
+  }
+
+  ProgressLine line_;
+  ProgressState checking_;
+  std::optional<absl::Time> started_;
+  int64_t first_ = 0;
+  bool sealing_ = false;
+};
+
+std::string CapOrigin(const UploadArguments& arguments, const v1::FinishUploadResponse& response) {
+  if (response.budget_shared()) {
+    return "shared: the same content was uploaded before, and its budget goes on";
+  }
+  return arguments.cap_epsilon.has_value() || arguments.cap_delta.has_value() ? "as declared" : "the server's default";
+}
+
+void PrintUploaded(Session& session, const v1::FinishUploadResponse& response, const std::optional<v1::Budget>& budget,
+                   const std::string& cap_origin, const std::string& key_file) {
+  const v1::Dataset& dataset = response.dataset();
+  const v1::ImportReport& report = response.report();
+  session.out() << "dataset     " << dataset.name() << "\n"
+                << "sizes       " << FormatCount(dataset.node_count()) << " nodes, "
+                << FormatCount(dataset.feature_count()) << " features, " << dataset.class_count()
+                << " classes (public)\n";
+  if (dataset.is_public()) {
+    session.out() << "cap         none: the data is declared public, and nothing is promised about it\n";
+  } else if (budget.has_value()) {
+    session.out() << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
+                  << FormatNumber(budget->cap_delta()) << " (" << cap_origin << ")\n";
+  }
+  session.out() << "import      " << FormatCount(report.edge_count()) << " edges kept; "
+                << FormatCount(report.edges_symmetrised()) << " symmetrised, "
+                << FormatCount(report.duplicates_merged()) << " duplicates merged,\n            "
+                << FormatCount(report.self_loops_dropped()) << " self loops and "
+                << FormatCount(report.zero_features_dropped()) << " zero features dropped; "
+                << FormatCount(report.unlabelled_nodes()) << " nodes unlabelled\n"
+                << "digest      " << dataset.content_digest() << "\n"
+                << "digest key  " << response.digest_key() << "\n"
+                << "            Keep the key: it is shown this once, and proves which graph a\n"
+                << "            certificate is about.\n";
+  if (!key_file.empty()) {
+    session.out() << "            It is also kept on this machine, for dpar predict.\n";
+  }
+  session.out() << "next        dpar train " << IdOf(dataset.name()) << " --epsilon 1\n";
+}
+
+// Keeps the key for dpar predict; the upload stands, also where it cannot be kept.
+std::string KeepDigestKey(Session& session, const v1::FinishUploadResponse& response) {
+  const auto file = SaveDigestKey(session.variables(), response.dataset().content_digest(), response.digest_key());
+  if (!file.ok()) {
+    session.err() << "note: the digest key could not be kept on this machine: " << file.status().message() << "\n";
+  }
+  return file.value_or("");
+}
+
+absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments) {
+  DPAR_RETURN_IF_ERROR(CheckInputFile("file", arguments.path));
+  if (!arguments.name.empty()) {
+    DPAR_RETURN_IF_ERROR(ValidateId("name", arguments.name));
+  }
+  DPAR_ASSIGN_OR_RETURN(const PublicSizes sizes, SizesToDeclare(session, arguments));
+  const Interrupt interrupt([&session] { session.calls().Cancel(); });
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(""));
+  DPAR_ASSIGN_OR_RETURN(const v1::ServerInfo info, connection->GetServerInfo());
+  if (!arguments.is_public) {
+    const double cap = arguments.cap_epsilon.value_or(info.limits().default_cap_epsilon());
+    session.err() << "cap: epsilon " << FormatNumber(cap) << " for all jobs together"
+                  << (arguments.cap_epsilon.has_value() ? "" : " (the default; --cap-epsilon lowers it)") << "\n";
+  }
+  UploadOptions options;
+  options.path = arguments.path;
+  options.open = OpenRequest(arguments, tenant, sizes, session.random());
+  options.finish_request_id = NewRequestId(session.random());
+  options.chunk_bytes = std::clamp<int64_t>(info.limits().max_chunk_bytes(), 1, kChunkBytes);
+  UploadMeter meter(session);
+  const auto response = UploadFile(
+      *connection, options, [&meter](int64_t sent, int64_t total) { meter.Update(sent, total); },
+      [&meter](const v1::UploadCheck& check) { meter.Check(check); });
+  meter.Finish(response.ok());
+  DPAR_RETURN_IF_ERROR(response.status());
+  const std::string key_file = KeepDigestKey(session, *response);
+  std::optional<v1::Budget> budget;
+  if (!arguments.is_public) {
+    DPAR_ASSIGN_OR_RETURN(budget, connection->GetBudget(absl::StrCat(response->dataset().name(), "/budget")));
+  }
+  if (!session.json()) {
+    PrintUploaded(session, *response, budget, CapOrigin(arguments, *response), key_file);
+    return kDone;
+  }
+  Json json = {{"dataset", DatasetJson(response->dataset())}, {"report", ImportReportJson(response->report())}};
+  json["digest_key"] = response->digest_key();
+  if (!key_file.empty()) {
+    json["digest_key_file"] = key_file;
+  }
+  json["budget_shared"] = response->budget_shared();
+  if (budget.has_value()) {
+    json["budget"] = BudgetJson(*budget);
+  }
+  session.PrintJson(json);
+  session.err() << "keep digest_key: it is shown this once, and proves which graph a certificate is about\n";
+  return kDone;
+}
+
+}  // namespace
+
+CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string& words, Command& chosen) {
+  const auto arguments = std::make_shared<UploadArguments>();
+  CLI::App* command = parent.add_subcommand(name, "Send a graph to the server and seal it, with a privacy budget");
+  command->add_option("FILE", arguments->path, "Graph file (npz)")->required();
+  command->add_option("--name", arguments->name, "Id of the dataset (made by the server when left out)");
+  command->add_option("--classes", arguments->classes, "Number of classes, declared instead of read\nfrom the file");
+  command->add_option("--cap-epsilon", arguments->cap_epsilon,
+                      "Most that all jobs together may spend (default:\nthe server's, which is also the most)");
+  command->add_option("--cap-delta", arguments->cap_delta,
+                      "Delta of the cap (default: 1/(10 N), rounded\ndown to one digit)");
+  command->add_flag("--public", arguments->is_public,
+                    "Declare the data public, for good: nothing is\npromised about it");
+  command->footer(Examples("  dpar " + words + " graph.npz --name " + (words == "upload" ? "demo" : "people") +
+                           " --cap-epsilon 4"));
+  command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunUpload(s, *arguments); }; });
+  return command;
+}
+
+}  // namespace dpar

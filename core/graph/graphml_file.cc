@@ -1,0 +1,319 @@
+#include "core/graph/graphml_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "core/graph/canonical_edges.h"
+#include "core/graph/canonical_features.h"
+#include "core/graph/graph_error.h"
+#include "core/graph/text_output.h"
+#include "core/graph/xml_events.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+constexpr absl::string_view kArray = "graphml";
+
+// What a key's values are to us.
+struct Key {
+  enum class Meaning { kIgnored, kFeature, kLabel, kWeight, kClassCount };
+  Meaning meaning = Meaning::kIgnored;
+  int32_t column = 0;  // of a feature
+};
+
+std::string Attribute(const XmlEvent& event, const std::string& name) {
+  const auto found = event.attributes.find(name);
+  return found == event.attributes.end() ? "" : found->second;
+}
+
+bool IsNumberType(const std::string& type) {
+  return type == "double" || type == "float" || type == "int" || type == "long" || type == "boolean";
+}
+
+std::optional<float> ParseNumber(absl::string_view text) {
+  if (text == "true" || text == "false") {
+    return text == "true" ? 1.0F : 0.0F;
+  }
+  float value = 0;
+  return absl::SimpleAtof(text, &value) && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+class Reader {
+ public:
+  Reader(XmlEvents events, const GraphLimits& limits) : events_(std::move(events)), limits_(limits) {}
+
+  absl::StatusOr<ImportedGraph> Read() {
+    for (;;) {
+      DPAR_ASSIGN_OR_RETURN(const XmlEvent event, events_.Next());
+      switch (event.kind) {
+        case XmlEvent::Kind::kStart:
+          DPAR_RETURN_IF_ERROR(Start(event));
+          path_.push_back(event.name);
+          break;
+        case XmlEvent::Kind::kText:
+          text_ += event.text;
+          break;
+        case XmlEvent::Kind::kEnd:
+          path_.pop_back();
+          DPAR_RETURN_IF_ERROR(End(event.name));
+          break;
+        case XmlEvent::Kind::kDocumentEnd:
+          return Finish();
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] bool Within(absl::string_view parent) const { return !path_.empty() && path_.back() == parent; }
+
+  absl::Status Start(const XmlEvent& event) {
+    text_.clear();
+    if (path_.empty()) {
+      return event.name == "graphml" ? absl::OkStatus() : events_.Refuse("is not GraphML");
+    }
+    if (event.name == "key" && Within("graphml")) {
+      return StartKey(event);
+    }
+    if (event.name == "graph") {
+      return Within("graphml") && !std::exchange(has_graph_, true)
+                 ? absl::OkStatus()
+                 : events_.Refuse("begins a second graph or a nested one");
+    }
+    if (event.name == "node" && Within("graph")) {
+      return StartNode(event);
+    }
+    if (event.name == "edge" && Within("graph")) {
+      return StartEdge(event);
+    }
+    if (event.name == "hyperedge" || event.name == "port") {
+      return events_.Refuse("holds a hyperedge or a port, which a graph of ours has none of");
+    }
+    if (event.name == "data") {
+      const auto found = keys_.find(Attribute(event, "key"));
+      if (found == keys_.end()) {
+        return events_.Refuse("holds data of a key that was not declared");
+      }
+      key_ = found->second;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status StartKey(const XmlEvent& event) {
+    const std::string name = Attribute(event, "attr.name");
+    const std::string type = Attribute(event, "attr.type");
+    const std::string domain = Attribute(event, "for");
+    key_ = Key();
+    if (domain == "node" && name == "label") {
+      if (type != "int" && type != "long") {
+        return events_.Refuse("declares a label that is no integer: labels are 0, 1, 2, ...");
+      }
+      key_.meaning = Key::Meaning::kLabel;
+    } else if ((domain == "node" || domain == "all") && IsNumberType(type)) {
+      if (columns_ >= limits_.max_features) {
+        return LimitError("max_features", limits_.max_features);
+      }
+      key_ = {Key::Meaning::kFeature, static_cast<int32_t>(columns_++)};
+    } else if (domain == "edge" && name == "weight") {
+      key_.meaning = Key::Meaning::kWeight;
+    } else if (domain == "graph" && name == "num_classes") {
+      key_.meaning = Key::Meaning::kClassCount;
+    }
+    return keys_.emplace(Attribute(event, "id"), key_).second ? absl::OkStatus()
+                                                              : events_.Refuse("declares a key for the second time");
+  }
+
+  absl::Status StartNode(const XmlEvent& event) {
+    if (static_cast<int64_t>(nodes_.size()) >= limits_.max_nodes) {
+      return LimitError("max_nodes", limits_.max_nodes);
+    }
+    const auto node = static_cast<int32_t>(nodes_.size());
+    if (!nodes_.emplace(Attribute(event, "id"), node).second) {
+      return events_.Refuse("declares a node for the second time");
+    }
+    result_.graph.labels.push_back(kUnlabelled);
+    return absl::OkStatus();
+  }
+
+  absl::Status StartEdge(const XmlEvent& event) {
+    const auto source = nodes_.find(Attribute(event, "source"));
+    const auto target = nodes_.find(Attribute(event, "target"));
+    if (source == nodes_.end() || target == nodes_.end()) {
+      return events_.Refuse("names a node that was not declared before");
+    }
+    if (static_cast<int64_t>(edges_.size()) >= limits_.max_edges) {
+      return LimitError("max_edges", limits_.max_edges);
+    }
+    edges_.emplace_back(source->second, target->second);
+    return absl::OkStatus();
+  }
+
+  absl::Status End(const std::string& name) {
+    if (name == "node") {
+      result_.graph.features.offsets.push_back(static_cast<int64_t>(result_.graph.features.columns.size()));
+    }
+    const std::string text(absl::StripAsciiWhitespace(text_));
+    text_.clear();
+    if (name == "default" && key_.meaning == Key::Meaning::kFeature) {
+      return ParseNumber(text) == 0.0F ? absl::OkStatus()
+                                       : events_.Refuse("gives a feature a default other than 0, which is not read");
+    }
+    if (name != "data") {
+      return absl::OkStatus();
+    }
+    if (Within("node")) {
+      return NodeData(text);
+    }
+    if (Within("edge") && key_.meaning == Key::Meaning::kWeight) {
+      const std::optional<float> weight = ParseNumber(text);
+      const bool same = weight.has_value() && (!weight_.has_value() || weight == weight_);
+      weight_ = weight;
+      return same ? absl::OkStatus() : events_.Refuse("holds a weight that is another than those before");
+    }
+    if (Within("graph") && key_.meaning == Key::Meaning::kClassCount) {
+      return absl::SimpleAtoi(text, &stated_classes_) && stated_classes_ >= 1
+                 ? absl::OkStatus()
+                 : events_.Refuse("holds a number of classes that is none");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status NodeData(const std::string& text) {
+    Graph& graph = result_.graph;
+    if (key_.meaning == Key::Meaning::kFeature) {
+      const std::optional<float> value = ParseNumber(text);
+      if (!value.has_value()) {
+        return events_.Refuse("holds a feature that is no finite number");
+      }
+      if (static_cast<int64_t>(graph.features.columns.size()) >= limits_.max_feature_entries) {
+        return LimitError("max_feature_entries", limits_.max_feature_entries);
+      }
+      graph.features.columns.push_back(key_.column);
+      graph.features.values.push_back(*value);
+    } else if (key_.meaning == Key::Meaning::kLabel) {
+      int64_t label = 0;
+      if (!absl::SimpleAtoi(text, &label) || label < kUnlabelled) {
+        return events_.Refuse("holds a label that is neither -1 nor 0, 1, 2, ...");
+      }
+      if (label >= limits_.max_classes) {
+        return LimitError("max_classes", limits_.max_classes);
+      }
+      graph.labels.back() = static_cast<int32_t>(label);
+    }
+    return absl::OkStatus();
+  }
+
+  // Edges as compressed rows, each in the one direction in which it stands.
+  void FillEdges() {
+    Graph& graph = result_.graph;
+    graph.edge_offsets.assign(nodes_.size() + 1, 0);
+    for (const auto& [source, target] : edges_) {
+      ++graph.edge_offsets[static_cast<size_t>(source) + 1];
+    }
+    for (size_t row = 1; row < graph.edge_offsets.size(); ++row) {
+      graph.edge_offsets[row] += graph.edge_offsets[row - 1];
+    }
+    graph.neighbours.reserve(2 * edges_.size());
+    graph.neighbours.resize(edges_.size());
+    std::vector<int64_t> next(graph.edge_offsets.begin(), graph.edge_offsets.end() - 1);
+    for (const auto& [source, target] : edges_) {
+      graph.neighbours[static_cast<size_t>(next[static_cast<size_t>(source)]++)] = target;
+    }
+  }
+
+  absl::StatusOr<ImportedGraph> Finish() {
+    Graph& graph = result_.graph;
+    const int32_t highest =
+        graph.labels.empty() ? kUnlabelled : *std::max_element(graph.labels.begin(), graph.labels.end());
+    if (nodes_.empty() || columns_ == 0 || (highest == kUnlabelled && stated_classes_ == 0)) {
+      return GraphError(kArray, "has no node, no feature or no label");
+    }
+    if (stated_classes_ > 0 && highest >= stated_classes_) {
+      return GraphError(kArray, "has a label that is not below its number of classes");
+    }
+    result_.classes_counted = stated_classes_ == 0;
+    graph.sizes = {static_cast<int64_t>(nodes_.size()), columns_,
+                   stated_classes_ > 0 ? stated_classes_ : int64_t{highest} + 1};
+    FillEdges();
+    const EdgeChanges changes = CanonicaliseEdges(graph.edge_offsets, graph.neighbours);
+    ImportReport& report = result_.report;
+    report.edge_count = graph.edge_count();
+    // An edge of GraphML stands once, whichever way it points: that it is made symmetric is no change.
+    report.duplicates_merged = changes.duplicates_merged;
+    report.self_loops_dropped = changes.self_loops_dropped;
+    report.unlabelled_nodes = std::count(graph.labels.begin(), graph.labels.end(), kUnlabelled);
+    if (CanonicaliseFeatures(graph.features, report.zero_features_dropped).has_value()) {
+      return GraphError(kArray, "gives a node the same feature twice");
+    }
+    return std::move(result_);
+  }
+
+  XmlEvents events_;
+  const GraphLimits& limits_;
+  std::vector<std::string> path_;
+  std::string text_;
+  absl::flat_hash_map<std::string, Key> keys_;
+  Key key_;  // of the element that is open
+  absl::flat_hash_map<std::string, int32_t> nodes_;
+  std::vector<std::pair<int32_t, int32_t>> edges_;
+  std::optional<float> weight_;
+  int64_t columns_ = 0;
+  int64_t stated_classes_ = 0;
+  bool has_graph_ = false;
+  ImportedGraph result_;
+};
+
+}  // namespace
+
+bool IsGraphMlName(absl::string_view path) { return absl::EndsWith(path, ".graphml"); }
+
+absl::StatusOr<ImportedGraph> ReadGraphMlFile(const std::string& path, const GraphLimits& limits) {
+  DPAR_ASSIGN_OR_RETURN(XmlEvents events, XmlEvents::Open(path, kArray));
+  return Reader(std::move(events), limits).Read();
+}
+
+absl::Status WriteGraphMlFile(const std::string& path, const GraphView& graph) {
+  DPAR_ASSIGN_OR_RETURN(TextOutput out, TextOutput::Create(path));
+  out.Add(
+      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+      "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n"
+      "<key id=\"c\" for=\"graph\" attr.name=\"num_classes\" attr.type=\"int\"/>\n"
+      "<key id=\"y\" for=\"node\" attr.name=\"label\" attr.type=\"int\"/>\n");
+  for (int64_t column = 0; column < graph.sizes.feature_count; ++column) {
+    out.Add(absl::StrCat("<key id=\"x", column, "\" for=\"node\" attr.name=\"x", column,
+                         "\" attr.type=\"float\"><default>0</default></key>\n"));
+  }
+  out.Add(absl::StrCat("<graph edgedefault=\"undirected\">\n<data key=\"c\">", graph.sizes.class_count, "</data>\n"));
+  for (int64_t node = 0; node < graph.sizes.node_count; ++node) {
+    out.Add(absl::StrCat("<node id=\"n", node, "\">"));
+    if (const int32_t label = graph.labels[static_cast<size_t>(node)]; label != kUnlabelled) {
+      out.Add(absl::StrCat("<data key=\"y\">", label, "</data>"));
+    }
+    const auto columns = graph.features.row_columns(node);
+    const auto values = graph.features.row_values(node);
+    for (size_t i = 0; i < columns.size(); ++i) {
+      out.Add(absl::StrFormat("<data key=\"x%d\">%.9g</data>", columns[i], static_cast<double>(values[i])));
+    }
+    out.Add("</node>\n");
+  }
+  for (int64_t node = 0; node < graph.sizes.node_count; ++node) {
+    for (const int32_t neighbour : graph.edges.neighbours_of(node)) {
+      if (neighbour > node) {
+        out.Add(absl::StrCat("<edge source=\"n", node, "\" target=\"n", neighbour, "\"/>\n"));
+      }
+    }
+  }
+  out.Add("</graph>\n</graphml>\n");
+  return out.Finish();
+}
+
+}  // namespace dpar

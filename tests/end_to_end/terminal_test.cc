@@ -1,0 +1,173 @@
+// What somebody at a terminal sees: a progress display that fits the window, Ctrl-C, a price before it is paid.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/end_to_end/terminal_command.h"
+#include "tests/end_to_end/workflow.h"
+
+namespace dpar::e2e {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr const char* kCtrlC = "\x03";
+
+class TerminalTest : public SharedServerTest {
+ protected:
+  // A dataset on which training takes some seconds.
+  struct Slow {
+    TenantAccess tenant;
+    std::string dataset;
+  };
+  static Slow MakeSlow(uint64_t seed) {
+    Slow slow;
+    slow.tenant = server().NewTenant();
+    slow.dataset = UploadGraph(server().Owner(slow.tenant), slow.tenant.name, MakeSlowGraph(seed));
+    return slow;
+  }
+
+  static std::vector<std::string> Dpar(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), BinaryPath("dpar"));
+    return arguments;
+  }
+  static Environment For(const TenantAccess& tenant, Environment added = {}) {
+    for (const auto& [name, value] : server().DparEnvironment(tenant.owner_token)) added[name] = value;
+    return added;
+  }
+};
+
+TEST_F(TerminalTest, TheDisplayHasStageBarRateAndEpsilonAndCtrlCLeavesTheJobRunning) {
+  const Slow slow = MakeSlow(900);
+  TerminalCommand train(Dpar({"train", slow.dataset, "--epsilon", "1", "--yes"}), For(slow.tenant), 100);
+  ASSERT_TRUE(train.AwaitText("training [")) << train.output();
+  ASSERT_TRUE(train.AwaitText("ETA ")) << train.output();
+  train.Type(kCtrlC);
+  EXPECT_EQ(train.AwaitEnd(), 130) << train.output();
+  EXPECT_THAT(train.output(), HasSubstr(" steps"));
+  EXPECT_THAT(train.output(), HasSubstr("epsilon 0."));
+  EXPECT_THAT(train.output(), HasSubstr("/s"));
+  EXPECT_THAT(train.output(), HasSubstr("█"));
+  EXPECT_THAT(train.output(), HasSubstr("\x1b[36m"));
+  EXPECT_THAT(train.output(), HasSubstr("stopped watching; the job goes on"));
+  EXPECT_THAT(train.output(), HasSubstr("come back:  dpar job watch "));
+  EXPECT_LT(WidestLine(train.output()), 100);
+
+  // The way back that it named.
+  const size_t place = train.output().find("dpar job watch ") + sizeof("dpar job watch ") - 1;
+  const std::string job = train.output().substr(place, train.output().find_first_of("\r\n", place) - place);
+  TerminalCommand watch(Dpar({"job", "watch", job}), For(slow.tenant), 100);
+  EXPECT_EQ(watch.AwaitEnd(), 0) << watch.output();
+  EXPECT_THAT(watch.output(), HasSubstr("succeeded"));
+}
+
+TEST_F(TerminalTest, ANarrowWindowAndOneThatIsMadeNarrowerAreNotOverrun) {
+  const Slow slow = MakeSlow(901);
+  TerminalCommand train(Dpar({"train", slow.dataset, "--epsilon", "1", "--yes"}), For(slow.tenant), 60);
+  ASSERT_TRUE(train.AwaitText("training")) << train.output();
+  ASSERT_TRUE(train.AwaitText("%", train.output().size())) << train.output();
+  const std::string plan_line = train.output().substr(0, train.output().find("loading"));
+  train.Resize(32);
+  // What was being drawn at that moment may still have the old width.
+  const size_t narrow = train.output().size();
+  ASSERT_TRUE(train.AwaitText("\x1b[J", narrow + 200)) << train.output();
+  const size_t settled = train.output().find("\x1b[J", narrow + 200);
+  ASSERT_TRUE(train.AwaitText("\x1b[J", settled + 100));
+  EXPECT_LT(WidestLine(train.output().substr(settled)), 32) << train.output();
+  train.Type(kCtrlC);
+  EXPECT_EQ(train.AwaitEnd(), 130);
+}
+
+TEST_F(TerminalTest, NoColorIsRespected) {
+  const TenantAccess tenant = server().NewTenant();
+  const std::string dataset = UploadGraph(server().Owner(tenant), tenant.name, MakeGraph(902));
+  TerminalCommand train(Dpar({"train", dataset, "--epsilon", "1", "--yes"}), For(tenant, {{"NO_COLOR", "1"}}), 80);
+  EXPECT_EQ(train.AwaitEnd(), 0) << train.output();
+  EXPECT_THAT(train.output(), HasSubstr("succeeded"));
+  // Only the cursor is moved: no sequence that ends in m.
+  EXPECT_THAT(train.output(), Not(::testing::ContainsRegex("\x1b\\[[0-9;]*m")));
+}
+
+TEST_F(TerminalTest, WithoutATerminalThereAreOnlyPlainLines) {
+  const Slow slow = MakeSlow(903);
+  const CommandResult train = server().Dpar(slow.tenant.owner_token, {"train", slow.dataset, "--epsilon", "1"});
+  EXPECT_EQ(train.exit_code, 0) << train.err;
+  EXPECT_THAT(train.err, HasSubstr("training "));
+  EXPECT_THAT(train.err, Not(HasSubstr("\x1b")));
+  EXPECT_THAT(train.err, Not(HasSubstr("\r")));
+  EXPECT_THAT(train.err, Not(HasSubstr("[Y/n]")));
+  EXPECT_THAT(train.out, HasSubstr("succeeded"));
+}
+
+TEST_F(TerminalTest, ThePriceIsShownAndAskedForBeforeItIsPaid) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(904));
+  TerminalCommand declined(Dpar({"train", dataset, "--epsilon", "1"}), For(tenant), 100);
+  ASSERT_TRUE(declined.AwaitText("would be left. Train? [Y/n] ")) << declined.output();
+  EXPECT_THAT(declined.output(), ::testing::ContainsRegex("epsilon 1 costs [0-9.]+% of the cap, [0-9.]+% would"));
+  declined.Type("n\n");
+  EXPECT_EQ(declined.AwaitEnd(), 1);
+  EXPECT_THAT(declined.output(), HasSubstr("nothing was queued or spent"));
+
+  TerminalCommand interrupted(Dpar({"train", dataset, "--epsilon", "1"}), For(tenant), 100);
+  ASSERT_TRUE(interrupted.AwaitText("[Y/n] ")) << interrupted.output();
+  interrupted.Type(kCtrlC);
+  EXPECT_EQ(interrupted.AwaitEnd(), 130);
+  EXPECT_THAT(interrupted.output(), HasSubstr("interrupted; nothing was queued"));
+  EXPECT_EQ(server().Dpar(tenant.owner_token, {"jobs"}).out, "no jobs yet\nnext: dpar train DATASET --epsilon 1\n");
+
+  TerminalCommand agreed(Dpar({"train", dataset, "--epsilon", "1"}), For(tenant), 100);
+  ASSERT_TRUE(agreed.AwaitText("[Y/n] ")) << agreed.output();
+  agreed.Type("\n");
+  EXPECT_EQ(agreed.AwaitEnd(), 0) << agreed.output();
+}
+
+TEST_F(TerminalTest, ATokenThatIsTypedDoesNotShow) {
+  const TenantAccess tenant = server().NewTenant();
+  Environment environment = For(tenant);
+  environment.erase("DPAR_TOKEN");
+  TerminalCommand login(Dpar({"login", "--name", "typed"}), environment, 100);
+  ASSERT_TRUE(login.AwaitText("Token (it does not show")) << login.output();
+  login.Type(tenant.owner_token + "\n");
+  EXPECT_EQ(login.AwaitEnd(), 0) << login.output();
+  EXPECT_THAT(login.output(), Not(HasSubstr(tenant.owner_token)));
+  EXPECT_THAT(login.output(), HasSubstr(absl::StrCat("as owner of ", tenant.name)));
+  // From now on the profile is enough.
+  environment.erase("DPAR_SERVER");
+  environment.erase("DPAR_CA");
+  const CommandResult whoami = RunCommand(Dpar({"whoami"}), environment);
+  EXPECT_EQ(whoami.exit_code, 0) << whoami.err;
+  EXPECT_THAT(whoami.out, HasSubstr(tenant.name));
+}
+
+TEST_F(TerminalTest, TablesFitEightyColumns) {
+  const TenantAccess tenant = server().NewTenant();
+  const Client owner = server().Owner(tenant);
+  const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(905));
+  ASSERT_EQ(server().Dpar(tenant.owner_token, {"train", dataset, "--epsilon", "1"}).exit_code, 0);
+  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{{"dataset", "list"},
+                                                                                         {"job", "list"},
+                                                                                         {"budget", "show"},
+                                                                                         {"budget", "history", dataset},
+                                                                                         {"ledger", "list", dataset},
+                                                                                         {"token", "list"},
+                                                                                         {"profile", "list"},
+                                                                                         {"--help"},
+                                                                                         {"train", "--help"},
+                                                                                         {"graph", "convert", "--help"},
+                                                                                         {"predict", "--help"}}) {
+    TerminalCommand command(Dpar(arguments), For(tenant), 80);
+    EXPECT_EQ(command.AwaitEnd(), 0) << arguments[0] << command.output();
+    EXPECT_LE(WidestLine(command.output()), 100) << arguments[0] << command.output();
+    if (arguments.back() != "--help") {
+      EXPECT_LE(WidestLine(command.output()), 80) << arguments[0] << command.output();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace dpar::e2e
