@@ -77,8 +77,8 @@ TEST(ErrorsTest, AWrongCertificateAuthorityIsNotMistakenForAServerThatIsDown) {
 TEST(ErrorsTest, MissingTokenNamesTheVariables) {
   const ErrorReport report =
       DescribeError(MakeError(absl::StatusCode::kUnauthenticated, v1::TOKEN_MISSING, "none"), {"jobs", "", "", ""});
-  EXPECT_THAT(report.hints.front(), HasSubstr("DPAR_TOKEN_FILE"));
-  EXPECT_THAT(report.hints.front(), HasSubstr("DPAR_TOKEN="));
+  EXPECT_THAT(report.hints[1], HasSubstr("DPAR_TOKEN_FILE"));
+  EXPECT_THAT(report.hints[1], HasSubstr("DPAR_TOKEN="));
 }
 
 TEST(ErrorsTest, EveryReasonHasAHint) {

@@ -184,13 +184,15 @@ void PrintOutcome(Session& session, const PredictArguments& arguments, const Pre
   }
   session.out() << "\n";
   if (!arguments.output.empty()) {
-    session.out() << "wrote      " << arguments.output << "\n"
-                  << "next       dpar evaluate --predictions " << arguments.output << " --graph " << arguments.graph
-                  << "\n";
+    session.out() << "wrote      " << arguments.output << "\n";
   }
   if (outcome.labelled > 0) {
     session.out() << absl::StrFormat("accuracy   %.4f on %s labelled nodes\n", AccuracyOf(outcome),
                                      FormatCount(outcome.labelled));
+  }
+  if (!arguments.output.empty() && outcome.labelled > 0) {
+    session.out() << "next       dpar evaluate --predictions " << arguments.output << " --graph " << arguments.graph
+                  << "\n";
   }
 }
 

@@ -2,21 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/errors.h"
-#include "client/cli/format.h"
+#include "client/sdk/input_file.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 
 namespace dpar {
 namespace {
-
-// A certificate is a few kilobytes, and so is a list of keys; a file above this is neither.
-constexpr std::uintmax_t kMaxFileBytes = 1 << 20;
 
 // The files with keys in a directory, by name.
 absl::StatusOr<std::vector<std::string>> KeyFiles(const std::string& directory) {
@@ -47,16 +41,6 @@ absl::StatusOr<std::vector<KnownKey>> ReadKeyFile(const std::string& path) {
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> ReadSmallFile(absl::string_view field, const std::string& path) {
-  DPAR_RETURN_IF_ERROR(CheckInputFile(field, path));
-  std::error_code error;
-  if (std::filesystem::file_size(path, error) > kMaxFileBytes || error) {
-    return absl::InvalidArgumentError(absl::StrCat("'", path, "' is too large to be a certificate or a key"));
-  }
-  std::ifstream file(path, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-}
 
 absl::StatusOr<std::vector<KnownKey>> ReadTrustedKeys(const std::vector<std::string>& paths) {
   std::vector<KnownKey> keys;

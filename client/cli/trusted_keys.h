@@ -11,9 +11,6 @@
 
 namespace dpar {
 
-// The bytes of a file that is small. INVALID_FIELD, naming `field`, unless it can be read.
-absl::StatusOr<std::string> ReadSmallFile(absl::string_view field, const std::string& path);
-
 // Each path is a file with a key or a list of keys (core/certificate/key_list.h), or a directory: then all files in it
 // that end in .pub or .pem, of which there must be one. A key that is revoked in one of them is revoked.
 absl::StatusOr<std::vector<KnownKey>> ReadTrustedKeys(const std::vector<std::string>& paths);

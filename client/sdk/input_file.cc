@@ -38,8 +38,11 @@ absl::Status CheckInputFile(absl::string_view field, const std::string& path) {
 absl::StatusOr<std::string> ReadSmallFile(absl::string_view field, const std::string& path) {
   DPAR_RETURN_IF_ERROR(CheckInputFile(field, path));
   std::ifstream file(path, std::ios::binary);
-  std::string bytes(static_cast<size_t>(kMaxSmallBytes), '\0');
-  file.read(bytes.data(), kMaxSmallBytes);
+  std::string bytes(static_cast<size_t>(kMaxSmallBytes) + 1, '\0');
+  file.read(bytes.data(), kMaxSmallBytes + 1);
+  if (file.gcount() > kMaxSmallBytes) {
+    return InvalidField(field, absl::StrCat("'", path, "' is too large to be a certificate, a key or a token"));
+  }
   bytes.resize(static_cast<size_t>(file.gcount()));
   return bytes;
 }

@@ -4,9 +4,10 @@
 // bare gather in the same run: for every entry of the same index array, a copy of the neighbour's row of the same width
 // to one place in the cache, and nothing else. A step reads the same rows, adds them up and writes a row for each node;
 // mean-field takes two such passes an iteration, besides exponentials, logarithms and a product with a small matrix.
-// Also the logits, which are no propagation, and the whole of Predict.
+// Also the logits, which are no propagation. All times are CPU time, added up over threads.
+#include <time.h>
+
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -34,10 +35,17 @@ constexpr double kDegree = 20;
 constexpr int kMeanFieldPasses = 60;  // 30 iterations of two passes over the edges
 constexpr double kAllowed = 2;        // times a bare gather
 
+// CPU time of all threads: what else runs on the machine does not count, for the gather as little as for the rest.
+double CpuSeconds() {
+  timespec now{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 double Seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
+  const double start = CpuSeconds();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return CpuSeconds() - start;
 }
 
 double Fastest(const std::function<void()>& work) {
@@ -140,8 +148,8 @@ int Main(int argc, char** argv) {
           .c_str(),
       stdout);
   bool good = true;
-  for (const int64_t classes : {4, 10, 16, 40, 100}) {
-    good &= MeasureWidth(*graph, classes, /*mean_field=*/classes <= 16, threads, random);
+  for (const int64_t classes : {10, 40}) {
+    good &= MeasureWidth(*graph, classes, /*mean_field=*/true, threads, random);
   }
   return good ? 0 : 1;
 }
