@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "client/cli/format.h"
 #include "client/sdk/input_file.h"
 #include "core/error.h"
 #include "core/status_macros.h"

@@ -13,8 +13,8 @@ namespace dpar {
 // INVALID_FIELD unless `path` is a regular file that can be read. `field` is the argument's name.
 absl::Status CheckInputFile(absl::string_view field, const std::string& path);
 
-// A key, a token or a certificate. The errors of CheckInputFile; INVALID_FIELD also for a file above a mebibyte, which is
-// none of them.
+// A key, a token or a certificate. The errors of CheckInputFile; INVALID_FIELD also for a file above a mebibyte, which
+// is none of them.
 absl::StatusOr<std::string> ReadSmallFile(absl::string_view field, const std::string& path);
 
 }  // namespace dpar

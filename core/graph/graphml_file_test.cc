@@ -126,12 +126,12 @@ TEST_F(GraphMlFileTest, WhatIsNoGraphIsRefusedAtItsLine) {
 TEST_F(GraphMlFileTest, WhatIsNoXmlOfThisKindIsRefused) {
   ExpectRefused("<!-- made by hand -->", "<!DOCTYPE graphml [<!ENTITY a \"b\">]>", "document type");
   ExpectRefused("&#65;", "&lol;", "entity");
-  ExpectRefused("&#65;", "&#xD800;", "entity");
-  ExpectRefused("<edge source=\"c\" target=\"d\"/>", "<edge source=\"c\" target=d/>", "in quotes");
-  ExpectRefused("</graph>", "</grap>", "not open");
-  ExpectRefused("</graphml>", "", "ends before");
-  ExpectRefused("</graphml>", "</graphml><graphml/>", "second root");
-  ExpectRefused("<edge source=\"c\" target=\"d\"/>", "<edge source=\"c\" source=\"d\"/>", "attribute twice");
+  ExpectRefused("&#65;", "&#xD800;", "invalid character number");
+  ExpectRefused("<edge source=\"c\" target=\"d\"/>", "<edge source=\"c\" target=d/>", "not well-formed");
+  ExpectRefused("</graph>", "</grap>", "mismatched tag");
+  ExpectRefused("</graphml>", "", "no element found");
+  ExpectRefused("</graphml>", "</graphml><graphml/>", "junk after document element");
+  ExpectRefused("<edge source=\"c\" target=\"d\"/>", "<edge source=\"c\" source=\"d\"/>", "duplicate attribute");
   EXPECT_EQ(Read("").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Read("no xml at all").status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(Read("<html></html>").status().code(), absl::StatusCode::kInvalidArgument);
@@ -142,6 +142,11 @@ TEST_F(GraphMlFileTest, WhatIsNoXmlOfThisKindIsRefused) {
     deep += "<a>";
   }
   EXPECT_THAT(std::string(Read(deep).status().message()), HasSubstr("too deeply"));
+  const std::string long_text(100'000, 'x');
+  EXPECT_THAT(std::string(Read("<graphml>" + long_text + "</graphml>").status().message()), HasSubstr("text"));
+  const std::string long_comment(3'000'000, 'x');
+  EXPECT_THAT(std::string(Read("<graphml><!--" + long_comment + "--></graphml>").status().message()),
+              HasSubstr("too long"));
   EXPECT_EQ(ReadGraphMlFile(Path("none"), GraphLimits()).status().code(), absl::StatusCode::kNotFound);
 }
 

@@ -1,14 +1,12 @@
-// The part of XML that graph files use, as a stream of events: elements with attributes, and text. No document type, no
-// entities but the five of XML and character numbers, no CDATA, no nesting beyond 64: whatever can make a small file
-// large or reach outside of it is refused.
+// The part of XML that graph files use, as a stream of events: elements with attributes, and text. A document type is
+// refused, and with it every entity but XML's own five: nothing can make a small file large or reach outside of it.
+// Expat parses; this turns its calls into events that whoever reads a graph asks for one after the other.
 #ifndef DPAR_CORE_GRAPH_XML_EVENTS_H_
 #define DPAR_CORE_GRAPH_XML_EVENTS_H_
 
-#include <cstdint>
-#include <fstream>
 #include <map>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -30,33 +28,22 @@ class XmlEvents {
   // `array` names the file in errors. NOT_FOUND when it cannot be opened.
   static absl::StatusOr<XmlEvents> Open(const std::string& path, absl::string_view array);
 
+  XmlEvents(XmlEvents&& other) noexcept;
+  XmlEvents& operator=(XmlEvents&& other) noexcept;
+  ~XmlEvents();
+
   // The next event; an element that closes itself is a start and an end. INVALID_GRAPH at the line that is no XML, or
   // no XML of this kind.
   absl::StatusOr<XmlEvent> Next();
 
-  // INVALID_GRAPH at the line that was read last, counted from 1.
+  // INVALID_GRAPH at the line of the event that was given last, counted from 1.
   [[nodiscard]] absl::Status Refuse(absl::string_view fault) const;
 
  private:
-  XmlEvents(std::ifstream file, absl::string_view array) : file_(std::move(file)), array_(array) {}
+  class Reader;
+  explicit XmlEvents(std::unique_ptr<Reader> reader);
 
-  int Get();
-  int Peek() { return file_.peek(); }
-  absl::Status SkipComment();
-  absl::Status SkipInstruction();
-  absl::StatusOr<std::string> ReadName();
-  absl::StatusOr<std::string> ReadText(int end);
-  absl::StatusOr<std::string> ReadEntity();
-  absl::StatusOr<XmlEvent> ReadStart();
-  absl::StatusOr<XmlEvent> ReadEnd();
-  void SkipSpace();
-
-  std::ifstream file_;
-  std::string array_;
-  int64_t line_ = 1;
-  std::vector<std::string> open_;
-  bool closes_itself_ = false;
-  bool has_root_ = false;
+  std::unique_ptr<Reader> reader_;
 };
 
 }  // namespace dpar
