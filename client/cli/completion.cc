@@ -128,22 +128,23 @@ std::string BashCompletion(const CLI::App& root) {
   return script;
 }
 
+// $path is the search path of zsh, so the place has another name.
 std::string ZshCompletion(const CLI::App& root) {
   const std::vector<CommandNode> nodes = AllCommands(root);
   std::string script = absl::StrCat(
       "#compdef dpar\n"
       "# zsh completion for dpar, made by: dpar completion zsh\n"
       "_dpar() {\n"
-      "  local path='' word\n"
+      "  local place='' word\n"
       "  local -a commands flags\n"
       "  for word in \"${(@)words[2,CURRENT-1]}\"; do\n"
-      "    case \"${path:+$path }$word\" in\n"
+      "    case \"${place:+$place }$word\" in\n"
       "      ",
       PathCases(nodes),
-      ") path=\"${path:+$path }$word\" ;;\n"
+      ") place=\"${place:+$place }$word\" ;;\n"
       "    esac\n"
       "  done\n"
-      "  case \"$path\" in\n");
+      "  case \"$place\" in\n");
   const auto item = [](const std::string& word, const std::string& help) {
     return Quoted(absl::StrCat(absl::StrReplaceAll(word, {{":", "\\:"}}), ":", help));
   };

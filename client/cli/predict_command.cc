@@ -261,11 +261,11 @@ absl::StatusOr<int> RunPredict(Session& session, const PredictArguments& argumen
 void AddPowerFlags(CLI::App& command, PredictArguments& arguments) {
   const PredictOptions defaults;
   AddFlag(command, arguments.power, kPowerFlags[0], "NUMBER",
-          absl::StrCat("power: weight of a node's own logits, above 0 up to 1; ", defaults.alpha, " unless given"));
+          absl::StrCat("power: weight of a node's own logits, above 0 up\nto 1; ", defaults.alpha, " unless given"));
   AddFlag(command, arguments.power, kPowerFlags[1], "COUNT",
           absl::StrCat("power: steps along edges, 0 to ", kMaxIterations, "; ", defaults.iterations, " unless given"));
   AddFlag(command, arguments.power, kPowerFlags[2], "NAME",
-          "power: row (the mean of the neighbours; unless given) or symmetric (neighbours weighted by degree)");
+          "power: row (the mean of the neighbours; unless\ngiven) or symmetric (neighbours weighted by degree)");
   command.add_flag("--self-loops", arguments.self_loops, "power: each node is a neighbour of itself");
 }
 

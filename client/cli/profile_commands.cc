@@ -49,8 +49,9 @@ absl::StatusOr<std::string> ReadToken(Session& session) {
   if (!session.settings().token_file.empty()) {
     DPAR_ASSIGN_OR_RETURN(token, ReadSmallFile("token-file", session.settings().token_file));
   } else if (session.terminal().in_is_terminal) {
-    session.err() << "Token (it does not show; your operator makes it with dpar token create): " << std::flush;
+    // Hidden before it is asked for: whoever types at once is not shown either.
     const HiddenInput hidden;
+    session.err() << "Token (it does not show; your operator makes it with dpar token create): " << std::flush;
     std::getline(session.in(), token);
     session.err() << std::endl;
   } else {

@@ -5,11 +5,13 @@
 #include <numbers>
 #include <vector>
 
+#include "core/infer/neighbour_sum.h"
 #include "core/parallel.h"
 
 namespace dpar {
 namespace {
 
+// Rows of neighbours are added up in double: a node may have millions of them.
 using DoubleRow = Eigen::RowVectorXd;
 
 constexpr int kIterations = 30;
@@ -20,13 +22,6 @@ constexpr float kLeastMessage = 1e-9F;
 // numbers, which are slow.
 constexpr float kLeastExponent = -60;
 constexpr int64_t kMaxPartialSums = 64;
-
-// Adds up the neighbours' rows, in double: a node may have millions of them.
-void AddNeighbours(const EdgesView& edges, int64_t node, const NodeMatrix& rows, DoubleRow& sum) {
-  for (const int32_t neighbour : edges.neighbours_of(node)) {
-    sum += rows.row(neighbour).cast<double>();
-  }
-}
 
 void Softmax(const DoubleRow& scores, Eigen::RowVectorXf& out) {
   out = (scores.array() - scores.maxCoeff()).cast<float>();
@@ -55,7 +50,7 @@ Eigen::MatrixXd PartialLinks(const EdgesView& edges, const NodeMatrix& q, int64_
     const int64_t rows = std::min(kRowBlock, last - block);
     for (int64_t i = 0; i < rows; ++i) {
       sum.setZero();
-      AddNeighbours(edges, block + i, q, sum);
+      AddNeighbours(edges, block + i, q, sum.data());
       around.row(i) = sum.cast<float>();
     }
     const NodeMatrix product = q.middleRows(block, rows).transpose() * around.topRows(rows);
@@ -117,7 +112,7 @@ NodeMatrix MeanField(const EdgesView& edges, NodeMatrix logits, double logit_noi
       Eigen::RowVectorXf next(q.cols());
       for (int64_t node = first; node < last; ++node) {
         scores = logits.row(node).cast<double>();
-        AddNeighbours(edges, node, messages, scores);
+        AddNeighbours(edges, node, messages, scores.data());
         Softmax(scores, next);
         q.row(node) = kept * q.row(node) + (1 - kept) * next;
       }

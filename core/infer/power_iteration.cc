@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "core/infer/neighbour_sum.h"
+
 namespace dpar {
 namespace {
 
@@ -35,25 +37,32 @@ NodeMatrix PowerIteration(const EdgesView& edges, const NodeMatrix& logits, cons
                           int threads) {
   const Factors factors = MakeFactors(edges, options);
   const auto alpha = static_cast<float>(options.alpha);
+  // What a step reads: right_j Q_j, so that nothing but rows is read along the edges.
   NodeMatrix current = logits;
+  if (options.iterations > 0) {
+    for (int64_t node = 0; node < logits.rows(); ++node) {
+      current.row(node) *= factors.right[static_cast<size_t>(node)];
+    }
+  }
   NodeMatrix next(logits.rows(), logits.cols());
-  for (int64_t iteration = 0; iteration < options.iterations; ++iteration) {
+  for (int64_t iteration = 1; iteration <= options.iterations; ++iteration) {
+    const bool last_step = iteration == options.iterations;
     ForRowBlocks(logits.rows(), threads, [&](int64_t first, int64_t last) {
       for (int64_t node = first; node < last; ++node) {
-        const auto neighbours = edges.neighbours_of(node);
         auto out = next.row(node);
-        if (neighbours.empty()) {
+        if (edges.neighbours_of(node).empty()) {
           out = logits.row(node);
-          continue;
+        } else {
+          out.setZero();
+          if (options.self_loops) {
+            out = current.row(node);
+          }
+          AddNeighbours(edges, node, current, out.data());
+          out = (1 - alpha) * factors.left[static_cast<size_t>(node)] * out + alpha * logits.row(node);
         }
-        out.setZero();
-        if (options.self_loops) {
-          out = factors.right[static_cast<size_t>(node)] * current.row(node);
+        if (!last_step) {
+          out *= factors.right[static_cast<size_t>(node)];
         }
-        for (const int32_t neighbour : neighbours) {
-          out += factors.right[static_cast<size_t>(neighbour)] * current.row(neighbour);
-        }
-        out = (1 - alpha) * factors.left[static_cast<size_t>(node)] * out + alpha * logits.row(node);
       }
     });
     current.swap(next);

@@ -28,10 +28,10 @@ constexpr int kUnavailable = 5;
 class BadInputTest : public SharedServerTest {
  protected:
   static void SetUpTestSuite() {
-    SharedServerTest::SetUpTestSuite();
+    // Calls without a valid token are what this is about, and their answers need not wait.
+    StartServer({"--auth-failures-per-minute", "1000000"});
     WriteFile(server().Scratch("good.npz"), GraphBytes(MakeGraph(920)));
     WriteFile(server().Scratch("bad.npz"), "neither a graph nor a model");
-    WriteFile(server().Scratch("bad.json"), "{}");
     WriteFile(server().Scratch("bad.csv"), "node,class,probability\nx,y,z\n");
     WriteFile(server().Scratch("bad.graphml"), "<html></html>");
   }
@@ -145,7 +145,6 @@ TEST_F(BadInputTest, FilesThatAreMissingUnreadableOrOfAnotherFormatAreRefused) {
       {{"predict", "--model", "FILE.npz", "--graph", good}, 1},
       {{"evaluate", "--predictions", "FILE.csv", "--graph", good}, 1},
       {{"evaluate", "--predictions", "FILE.npz", "--graph", good}, 1},
-      {{"verify", "FILE.json", "--model", good}, 1},
   };
   const Environment environment = server().DparEnvironment("dpar_x_1");
   const auto with = [](Line line, const std::string& file) {
@@ -206,7 +205,7 @@ TEST_F(BadInputTest, WhatIsTypedWronglyIsExitCodeTwo) {
   ExpectError({"profile", "use", "gone"}, 2, environment, kFailed);
   ExpectError({"profile", "remove", "gone"}, 2, environment, kFailed);
   ExpectError({"profile", "show", "gone"}, 2, environment, kFailed);
-  ExpectError({"--profile", "gone", "whoami"}, 0, environment, kFailed);
+  ExpectError({"whoami", "--profile", "gone"}, 1, environment, kFailed);
 }
 
 // A disk that takes four kilobytes of a file and no more.
