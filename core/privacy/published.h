@@ -51,9 +51,9 @@ struct PublishedCost {
 //        EM1 adds eps_2 = K / value_noise
 //   GM   eps_1 = sqrt(2 ln(1.25/d)) / appr_noise
 //   all  eps_g with eps_1 = eps_g / (2 sqrt(M ln(e + eps_g / appr_delta))), solved for eps_g
-//   SGD  Renyi divergence of the sampled Gaussian at q = B / N, T times, best order. Theorem 3 itself has constants
-//   that
-//        it does not name; the released code takes this bound in its place, without tau, and so do we.
+//   SGD  min over orders a of R_a - ln(sgd_delta) / (a - 1), R_a the Renyi divergence of the sampled Gaussian at
+//        q = B / N, T times. Theorem 3 itself has constants that it does not name; the released code takes this bound
+//        in its place, without tau, and so do we.
 absl::StatusOr<PublishedCost> PublishedEpsilon(const DparPipeline& pipeline, double delta);
 
 // What the pipeline really is: node sampling around the composition of
