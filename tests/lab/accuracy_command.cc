@@ -1,9 +1,7 @@
 // dpar-lab accuracy: what a method's models are worth, inductive: part of the slots train, the others are the query
 // graph, edges between the two removed. Splits are the same in every run, noise is always fresh.
-#include <cmath>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,6 +30,7 @@
 #include "tests/lab/rows_output.h"
 #include "tests/lab/slot_hash_split.h"
 #include "tests/lab/solver_flags.h"
+#include "tests/lab/spread.h"
 
 namespace dpar::lab {
 namespace {
@@ -109,23 +108,6 @@ absl::StatusOr<v1::TrainingSpec> SpecOf(const AccuracyFlags& flags) {
   }
   return spec;
 }
-
-// Of one quantity over the seeds.
-struct Spread {
-  std::vector<double> values;
-
-  [[nodiscard]] double Mean() const {
-    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-  }
-  // The sample standard deviation; 0 for one value.
-  [[nodiscard]] double Deviation() const {
-    double square = 0;
-    for (const double value : values) {
-      square += (value - Mean()) * (value - Mean());
-    }
-    return values.size() < 2 ? 0 : std::sqrt(square / static_cast<double>(values.size() - 1));
-  }
-};
 
 struct Measured {
   v1::Plan plan;

@@ -48,6 +48,8 @@ void Declare(CLI::App& app, Command& chosen) {
   AddAccuracyCommand(app, chosen);
   AddApprCommand(app, chosen);
   AddSelectCommand(app, chosen);
+  AddSweepCommand(app, chosen);
+  AddTableCommand(app, chosen);
 }
 
 const CLI::App* ChosenCommand(const CLI::App& app) {

@@ -1,0 +1,91 @@
+#include "tests/lab/results_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+
+namespace dpar::lab {
+
+absl::StatusOr<ResultsFile> ResultsFile::Open(const std::string& path) {
+  const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (file < 0) {
+    return InvalidField("results", absl::StrCat("results cannot be opened: '", path, "': ", std::strerror(errno)));
+  }
+  ResultsFile results(path, file);
+  if (::flock(file, LOCK_EX | LOCK_NB) != 0) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::INTERNAL_FAULT,
+                     absl::StrCat("another run is writing '", path, "'; wait for it, or give another --results"));
+  }
+  DPAR_RETURN_IF_ERROR(results.Read());
+  return results;
+}
+
+ResultsFile::ResultsFile(ResultsFile&& other) noexcept
+    : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)), results_(std::move(other.results_)) {}
+
+ResultsFile::~ResultsFile() {
+  if (file_ >= 0) {
+    ::close(file_);
+  }
+}
+
+absl::Status ResultsFile::Read() {
+  std::string text;
+  std::array<char, 1 << 16> buffer{};
+  ssize_t size = 0;
+  while ((size = ::read(file_, buffer.data(), buffer.size())) > 0) {
+    text.append(buffer.data(), static_cast<size_t>(size));
+  }
+  size_t begin = 0;
+  size_t number = 1;
+  for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++number) {
+    DPAR_RETURN_IF_ERROR(ReadLine(text.substr(begin, end - begin), number));
+  }
+  // What a killed run left of its last line.
+  if (size < 0 || (begin < text.size() && ::ftruncate(file_, static_cast<off_t>(begin)) != 0)) {
+    return InvalidField("results", absl::StrCat("results cannot be read: '", path_, "': ", std::strerror(errno)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResultsFile::ReadLine(const std::string& line, size_t number) {
+  const auto json = nlohmann::ordered_json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!json.is_object() || !json.contains("cell") || !json.contains("result")) {
+    return InvalidField("results", absl::StrCat("results must hold results: '", path_, "', line ", number,
+                                                " is none; give another file"));
+  }
+  const absl::StatusOr<CellResult> result = ParseResult(json["result"]);
+  if (!result.ok()) {
+    return InvalidField("results", absl::StrCat("results must hold results: '", path_, "', line ", number, ": ",
+                                                result.status().message()));
+  }
+  results_[json["cell"].dump()] = *result;
+  return absl::OkStatus();
+}
+
+const CellResult* ResultsFile::Find(const Cell& cell) const {
+  const auto found = results_.find(CellKey(cell).dump());
+  return found == results_.end() ? nullptr : &found->second;
+}
+
+absl::Status ResultsFile::Append(const Cell& cell, const CellResult& result) {
+  const nlohmann::ordered_json key = CellKey(cell);
+  const std::string line = nlohmann::ordered_json{{"cell", key}, {"result", ResultJson(result)}}.dump() + "\n";
+  if (::write(file_, line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT,
+                     absl::StrCat("cannot write to '", path_, "': ", std::strerror(errno)));
+  }
+  results_[key.dump()] = result;
+  return absl::OkStatus();
+}
+
+}  // namespace dpar::lab

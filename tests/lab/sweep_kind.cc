@@ -1,0 +1,156 @@
+#include "tests/lab/sweep_kind.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "tests/lab/option_setting.h"
+#include "tests/lab/study.h"
+
+namespace dpar::lab {
+namespace {
+
+const std::vector<v1::Method> kStructureMethods = {v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM};
+const std::vector<v1::Method> kAllMethods = {v1::FEATURES, v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM};
+const std::vector<double> kBothEpsilons = {1, 8};
+
+std::vector<SweepKind> MakeSweepKinds() {
+  const std::vector<double> epsilons = {0.5, 1, 2, 4, 8, 16};
+  const std::vector<double> ratios = {0, 0.1, 0.3, 0.5, 0.7, 0.9};
+  const std::vector<double> row_bounds = {1e-4, 1e-3, 1e-2, 1e-1, 1};
+  const std::vector<double> entries = {2, 4, 8, 16, 32};
+  const std::vector<double> seeds = {10, 35, 70, 140, 280};
+  const std::vector<double> gradient_bounds = {0.03, 0.1, 0.3, 1, 3, 10};
+  const std::vector<double> rates = {0.03, 0.09, 0.25, 0.5, 1};
+  // Figures that the paper drew at one epsilon have K = 4 there.
+  const std::vector<std::string> four = {"top_k=4"};
+  return {
+      {.name = "accounting",
+       .title = "epsilon by the paper's theorems",
+       .sound_values = {},
+       .published_values = {0.25, 0.5, 1, 2, 4, 8, 16},
+       .epsilons = {},
+       .methods = kAllMethods,
+       .option = "",
+       .gm_option = "",
+       .settings = {},
+       .paper_value = 0,
+       .trains = false},
+      {.name = "epsilon",
+       .title = "epsilon",
+       .sound_values = epsilons,
+       .published_values = epsilons,
+       .epsilons = {},
+       .methods = kAllMethods,
+       .option = "",
+       .gm_option = "",
+       .settings = {}},
+      {.name = "ratio",
+       .title = "share of epsilon for DP-APPR",
+       .sound_values = ratios,
+       .published_values = ratios,
+       .epsilons = kBothEpsilons,
+       .methods = kStructureMethods,
+       .option = "structure_share",
+       .gm_option = "",
+       .settings = {},
+       .paper_value = 0.5},
+      {.name = "bound",
+       .title = "clipping bound of DP-APPR (C1 of GM, C2 of EM)",
+       .sound_values = row_bounds,
+       .published_values = row_bounds,
+       .epsilons = {8},
+       .methods = kStructureMethods,
+       .option = "entry_clip",
+       .gm_option = "row_clip",
+       .settings = four},
+      {.name = "top-k",
+       .title = "K, entries of a row",
+       .sound_values = entries,
+       .published_values = entries,
+       .epsilons = kBothEpsilons,
+       .methods = kStructureMethods,
+       .option = "top_k",
+       .gm_option = "",
+       .settings = {},
+       .paper_value = 2},
+      {.name = "appr-nodes",
+       .title = "M, nodes with a DP-APPR row",
+       .sound_values = seeds,
+       .published_values = seeds,
+       .epsilons = kBothEpsilons,
+       .methods = kStructureMethods,
+       .option = "appr_nodes",
+       .gm_option = "",
+       .settings = {},
+       .paper_value = 70},
+      {.name = "batch",
+       .title = "B, expected batch size",
+       .sound_values = {30, 60, 120, 240, 600, 1200},
+       .published_values = {15, 30, 60, 120, 200},
+       .epsilons = {8},
+       .methods = kStructureMethods,
+       .option = "batch_size",
+       .gm_option = "",
+       .settings = four},
+      {.name = "gradient-clip",
+       .title = "C, bound of a gradient",
+       .sound_values = gradient_bounds,
+       .published_values = gradient_bounds,
+       .epsilons = {8},
+       .methods = kStructureMethods,
+       .option = "gradient_clip",
+       .gm_option = "",
+       .settings = four},
+      {.name = "node-sampling",
+       .title = "q', share of the nodes that is sampled",
+       .sound_values = rates,
+       .published_values = rates,
+       .epsilons = kBothEpsilons,
+       .methods = kAllMethods,
+       .option = "node_sampling_rate",
+       .gm_option = "",
+       .settings = {},
+       .paper_value = 0.09},
+  };
+}
+
+}  // namespace
+
+std::span<const SweepKind> SweepKinds() {
+  static const auto* kinds = new std::vector<SweepKind>(MakeSweepKinds());
+  return *kinds;
+}
+
+std::string SweepNames() {
+  return absl::StrJoin(SweepKinds(), ", ", [](std::string* out, const SweepKind& kind) { *out += kind.name; });
+}
+
+absl::StatusOr<SweepKind> FindSweep(const std::string& name) {
+  for (const SweepKind& kind : SweepKinds()) {
+    if (kind.name == name) {
+      return kind;
+    }
+  }
+  return InvalidField("sweep", absl::StrCat("sweep is one of ", SweepNames(), "; not '", name, "'"));
+}
+
+absl::StatusOr<v1::TrainingSpec> SweepSpec(const SweepKind& kind, Accounting accounting, v1::Method method,
+                                           double epsilon, double delta, double value) {
+  const double target = kind.option.empty() ? value : epsilon;
+  v1::TrainingSpec spec =
+      accounting == Accounting::kSound ? SoundSpec(method, target, delta) : PublishedSpec(method, target, delta);
+  std::vector<std::string> settings = kind.settings;
+  if (!kind.option.empty()) {
+    const bool renamed = method == v1::DPAR_GM && !kind.gm_option.empty();
+    // %.15g of a whole number has no point, as options that are counts want it.
+    settings.push_back(absl::StrCat(renamed ? kind.gm_option : kind.option, "=", absl::StrFormat("%.15g", value)));
+  }
+  for (const std::string& setting : settings) {
+    DPAR_RETURN_IF_ERROR(SetOption(setting, *spec.mutable_options()));
+  }
+  return spec;
+}
+
+}  // namespace dpar::lab

@@ -1,0 +1,46 @@
+// The sweeps of dpar-lab: the paper's figures, and two that it lacks.
+#ifndef DPAR_TESTS_LAB_SWEEP_KIND_H_
+#define DPAR_TESTS_LAB_SWEEP_KIND_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "dpar/v1/training.pb.h"
+
+namespace dpar::lab {
+
+enum class Accounting { kSound, kPublished };
+
+struct SweepKind {
+  std::string name;
+  std::string title;                 // of the horizontal axis
+  std::vector<double> sound_values;  // what is swept when noise is calibrated by SOUND
+  std::vector<double> published_values;
+  std::vector<double> epsilons;  // a curve for each; empty when epsilon itself is swept
+  std::vector<v1::Method> methods;
+  std::string option;                 // of TrainingOptions; empty when epsilon itself is swept
+  std::string gm_option;              // the same of DPAR-GM, where it has another name
+  std::vector<std::string> settings;  // NAME=VALUE, besides the defaults
+  double paper_value = 0;             // at which the paper's Table 1 stands; 0: nowhere, or everywhere for epsilon
+  bool trains = true;                 // false: only the two prices of each plan are asked for
+
+  [[nodiscard]] const std::vector<double>& values(Accounting accounting) const {
+    return accounting == Accounting::kSound ? sound_values : published_values;
+  }
+};
+
+std::span<const SweepKind> SweepKinds();
+// "accounting, batch, ..."
+std::string SweepNames();
+// INVALID_FIELD `sweep`.
+absl::StatusOr<SweepKind> FindSweep(const std::string& name);
+
+// The spec of one point, which is the paper's figure where the option has the paper's value.
+absl::StatusOr<v1::TrainingSpec> SweepSpec(const SweepKind& kind, Accounting accounting, v1::Method method,
+                                           double epsilon, double delta, double value);
+
+}  // namespace dpar::lab
+
+#endif  // DPAR_TESTS_LAB_SWEEP_KIND_H_
