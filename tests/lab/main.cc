@@ -4,6 +4,8 @@
 //             -> graph_input   the graph of --graph, whole or its largest component
 //             -> solver_flags  alpha, rho, gamma and the like, for every command that solves
 //             -> slot_hash_split, option_setting   what accuracy trains on, and with which options
+//             -> study         table and sweep: cells on disk (cell, results_file), run on all cores (cell_runner)
+//             -> plot.py       pictures, through run_program
 //             -> core/         solver, mechanisms, accountant, planner, training, inference
 //             -> rows_output   rows as JSON or as a table;  row_progress, progress_line: how far the work is
 #include <iostream>
@@ -47,6 +49,8 @@ void Declare(CLI::App& app, Command& chosen) {
   app.footer(kFooter);
   AddAccuracyCommand(app, chosen);
   AddApprCommand(app, chosen);
+  AddEmbedCommand(app, chosen);
+  AddPlotCommand(app, chosen);
   AddSelectCommand(app, chosen);
   AddSweepCommand(app, chosen);
   AddTableCommand(app, chosen);

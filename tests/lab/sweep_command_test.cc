@@ -1,0 +1,174 @@
+// dpar-lab sweep, embed and plot: what they write, and what they refuse.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "tests/lab/study_run.h"
+
+namespace dpar::lab {
+namespace {
+
+using e2e::CommandResult;
+using e2e::ReadFile;
+using e2e::WriteFile;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+class SweepTest : public StudyTest {
+ protected:
+  void SetUp() override { WriteStudyGraph(); }
+};
+
+TEST_F(SweepTest, MeasuresEveryMethodAtEveryValue) {
+  const std::vector<std::string> arguments =
+      Study("sweep", {"--sweep", "epsilon", "--accountant", "as-published", "--values", "8", "--seeds", "1"});
+  const Json json = MustJson(arguments);
+  EXPECT_THAT(KeysOf(json),
+              ElementsAre("sweep", "axis", "graph", "delta", "accountant", "inference", "split", "points"));
+  EXPECT_EQ(json["inference"], "power");
+  ASSERT_EQ(json["points"].size(), 4U);
+  const Json& point = json["points"][3];
+  EXPECT_THAT(KeysOf(point), ElementsAre("method", "epsilon", "value", "seeds", "mean", "std", "plain_mean",
+                                         "plain_std", "paper", "sound_epsilon", "published_epsilon"));
+  EXPECT_EQ(point["method"], "dpar-gm");
+  EXPECT_EQ(point["epsilon"], 8.0);
+  EXPECT_EQ(point["seeds"], 1);
+  EXPECT_EQ(point["paper"], 0.4854);
+  EXPECT_NEAR(point["published_epsilon"].get<double>(), 8, 1e-6);
+  EXPECT_GT(point["sound_epsilon"].get<double>(), 8);
+
+  // The same cells as CSV, none of them computed again.
+  const std::string results = ReadFile(Results());
+  const CommandResult csv = Run(arguments);
+  EXPECT_EQ(ReadFile(Results()), results);
+  const std::vector<std::string> lines = absl::StrSplit(csv.out, '\n', absl::SkipEmpty());
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(
+      lines[0],
+      "sweep,graph,delta,accountant,inference,split,method,epsilon,value,seeds,mean,std,plain_mean,plain_std,paper,"
+      "sound_epsilon,published_epsilon");
+  EXPECT_THAT(lines[4], StartsWith("epsilon,cora_ml,0.002,as-published,power,random,dpar-gm,8.0,8.0,1,0."));
+}
+
+TEST_F(SweepTest, SoundNoiseCostsWhatWasAskedFor) {
+  const Json json = MustJson(Study("sweep", {"--sweep", "bound", "--values", "0.01", "--seeds", "1"}));
+  EXPECT_EQ(json["inference"], "mean-field");
+  ASSERT_EQ(json["points"].size(), 3U);
+  for (const Json& point : json["points"]) {
+    EXPECT_EQ(point["epsilon"], 8.0);
+    EXPECT_EQ(point["value"], 0.01);
+    EXPECT_EQ(point["sound_epsilon"], 8.0);
+    EXPECT_TRUE(point["published_epsilon"].is_null());
+    EXPECT_TRUE(point["paper"].is_null()) << "its figure has another K than Table 1";
+  }
+  // C1 belongs to GM, C2 to the others.
+  const std::string results = ReadFile(Results());
+  EXPECT_THAT(results,
+              HasSubstr("\"method\":\"DPAR_GM\",\"accountant\":\"ACCOUNTANT_UNSPECIFIED\",\"options\":{\"top_k\":4,"
+                        "\"row_clip\":0.01}"));
+  EXPECT_THAT(results, HasSubstr("\"options\":{\"top_k\":4,\"entry_clip\":0.01}"));
+}
+
+TEST_F(SweepTest, ThePublishedEpsilonIsBelowTheSoundOne) {
+  const Json json =
+      MustJson(Study("sweep", {"--sweep", "accounting", "--accountant", "as-published", "--values", "2"}));
+  ASSERT_EQ(json["points"].size(), 4U);
+  for (const Json& point : json["points"]) {
+    EXPECT_NEAR(point["published_epsilon"].get<double>(), 2, 1e-6);
+    EXPECT_GT(point["sound_epsilon"].get<double>(), 2);
+    EXPECT_FALSE(point.contains("mean"));
+  }
+  EXPECT_EQ(ReadFile(Results()), "") << "nothing was trained";
+}
+
+TEST_F(SweepTest, RefusesWhatItDoesNotKnow) {
+  const std::vector<std::vector<std::string>> cases = {
+      {"--sweep", "k",
+       "--sweep is one of accounting, epsilon, ratio, bound, top-k, appr-nodes, batch, gradient-clip, "},
+      {"--sweep", "ratio", "--accountant", "best", "--accountant is sound or as-published; not 'best'"},
+      {"--sweep", "accounting", "--accountant must be as-published"},
+      {"--sweep", "ratio", "--dataset", "reddit", "are among cora_ml, coauthor_cs, coauthor_phy; not 'reddit'"},
+      {"--sweep", "ratio", "--values", "1", "options.structure_share must be below 1"},
+      {"--sweep", "top-k", "--values", "2.5", "set top_k takes a whole number; not '2.5'"},
+  };
+  for (const std::vector<std::string>& parts : cases) {
+    ExpectRefused(Study("sweep", {parts.begin(), parts.end() - 1}), kUsage, parts.back());
+  }
+}
+
+class PlotTest : public StudyTest {
+ protected:
+  static bool HasMatplotlib() {
+    return e2e::RunCommand({"/usr/bin/python3", "-c", "import matplotlib"}, {}).exit_code == 0;
+  }
+  [[nodiscard]] std::vector<std::string> Plot(const std::vector<std::string>& files) const {
+    std::vector<std::string> arguments = {"plot", "-o", directory_.path()};
+    arguments.insert(arguments.end(), files.begin(), files.end());
+    return arguments;
+  }
+};
+
+constexpr const char* kSweepCsv =
+    "sweep,graph,delta,accountant,inference,split,method,epsilon,value,seeds,mean,std,plain_mean,plain_std,paper,"
+    "sound_epsilon,published_epsilon\n"
+    "top-k,cora_ml,0.002,sound,mean-field,random,dpar-gm,8.0,2.0,5,0.8,0.01,0.8,0.01,0.4854,8.0,\n"
+    "top-k,cora_ml,0.002,sound,mean-field,random,dpar-gm,8.0,4.0,5,0.7,0.01,0.8,0.01,,8.0,\n";
+
+TEST_F(PlotTest, DrawsAxesUnitsAndThePapersPoints) {
+  if (!HasMatplotlib()) {
+    GTEST_SKIP() << "Debian's python3-matplotlib is not installed";
+  }
+  const std::string file = directory_.File("top-k.csv");
+  WriteFile(file, kSweepCsv);
+  const CommandResult result = Run(Plot({file}));
+  ASSERT_EQ(result.exit_code, kDone) << result.err;
+  EXPECT_THAT(ReadFile(directory_.File("top-k.png")), StartsWith("\x89PNG\r\n"));
+  const std::string svg = ReadFile(directory_.File("top-k.svg"));
+  for (const char* text : {"K, entries of a row", "accuracy (share of nodes)", "DPAR-GM", "paper's Table 1",
+                           "standard deviation over 5 seeds", "SOUND noise, our plan"}) {
+    EXPECT_THAT(svg, HasSubstr(text));
+  }
+}
+
+TEST_F(PlotTest, DrawsWhatEmbedWrites) {
+  if (!HasMatplotlib()) {
+    GTEST_SKIP() << "Debian's python3-matplotlib is not installed";
+  }
+  WriteStudyGraph();
+  const CommandResult embedded =
+      Run({"embed", "--data", directory_.path(), "--epsilons", "8", "--nodes", "100", "--threads", "2"});
+  ASSERT_EQ(embedded.exit_code, kDone) << embedded.err;
+  EXPECT_THAT(embedded.out, StartsWith("graph,accountant,method,epsilon,node,label,e0,e1,e2,e3\n"
+                                       "cora_ml,as-published,dpar-gm,8,0,"));
+  EXPECT_EQ(std::count(embedded.out.begin(), embedded.out.end(), '\n'), 301);
+  const std::string file = directory_.File("embeddings.csv");
+  WriteFile(file, embedded.out);
+  const CommandResult drawn = Run(Plot({file}));
+  ASSERT_EQ(drawn.exit_code, kDone) << drawn.err;
+  EXPECT_THAT(ReadFile(directory_.File("embeddings.svg")), HasSubstr("auto, SOUND, epsilon 8"));
+}
+
+TEST_F(PlotTest, RefusesFilesThatItCannotDraw) {
+  ExpectRefused({"plot", "-o", directory_.File("none"), "x.csv"}, kUsage, "--output must be a directory that is there");
+  ExpectRefused({"plot"}, kUsage, "files is required");
+  if (!HasMatplotlib()) {
+    GTEST_SKIP() << "Debian's python3-matplotlib is not installed";
+  }
+  const std::string file = directory_.File("other.csv");
+  WriteFile(file, "a,b\n1,2\n");
+  const CommandResult other = Run(Plot({file}));
+  EXPECT_EQ(other.exit_code, kFailed);
+  EXPECT_THAT(other.err, HasSubstr("other.csv' is no CSV file of dpar-lab sweep or dpar-lab embed"));
+  EXPECT_THAT(other.err, HasSubstr("dpar-lab: no picture was drawn"));
+  const CommandResult missing = Run(Plot({directory_.File("missing.csv")}));
+  EXPECT_EQ(missing.exit_code, kFailed);
+  EXPECT_THAT(missing.err, HasSubstr("No such file or directory"));
+}
+
+}  // namespace
+}  // namespace dpar::lab
