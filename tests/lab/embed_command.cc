@@ -3,14 +3,15 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/error.h"
 #include "core/infer/logits.h"
 #include "core/plan/method.h"
 #include "core/plan/plan.h"
+#include "core/privacy/gaussian.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/train/train.h"
@@ -18,6 +19,7 @@
 #include "tests/lab/commands.h"
 #include "tests/lab/graph_split.h"
 #include "tests/lab/progress_line.h"
+#include "tests/lab/solver_flags.h"
 #include "tests/lab/study.h"
 #include "tests/lab/study_graph.h"
 
@@ -34,11 +36,10 @@ struct EmbedFlags {
 
 // The paper's two under its own accounting, and what `auto` plans under ours.
 struct Embedded {
-  const char* accountant;
+  bool published;
   v1::Method method;
 };
-constexpr Embedded kEmbedded[] = {
-    {"as-published", v1::DPAR_GM}, {"as-published", v1::DPAR_EM1}, {"sound", v1::FEATURES}};
+constexpr Embedded kEmbedded[] = {{true, v1::DPAR_GM}, {true, v1::DPAR_EM1}, {false, v1::FEATURES}};
 
 absl::StatusOr<NodeMatrix> TrainAndEmbed(const v1::TrainingSpec& spec, const Graph& training, int threads) {
   DPAR_ASSIGN_OR_RETURN(const v1::Plan plan, MakePlan(spec, training.sizes));
@@ -49,12 +50,20 @@ absl::StatusOr<NodeMatrix> TrainAndEmbed(const v1::TrainingSpec& spec, const Gra
   return Logits(trained.model, training.features, threads, [] { return true; });
 }
 
-absl::StatusOr<CommandOutput> RunEmbed(const EmbedFlags& flags) {
-  DPAR_RETURN_IF_ERROR(ValidateRange("nodes", flags.nodes, int64_t{1}, int64_t{2000}));
-  DPAR_RETURN_IF_ERROR(ValidateRange("threads", int64_t{flags.threads}, int64_t{1}, int64_t{1024}));
-  DPAR_ASSIGN_OR_RETURN(const StudyGraph graph, OpenStudyGraph(flags.data, flags.dataset));
-  DPAR_ASSIGN_OR_RETURN(const SlotSplit split, SplitGraph(graph.view.edges, SplitKind::kRandom, /*seed=*/1));
-  const Graph training = InducedSubgraph(graph.view, split.train);
+// A line for each of `count` nodes, spread over the slots, which may be in some order.
+void AppendNodes(const std::string& model, const Graph& training, const NodeMatrix& logits, int64_t count,
+                 std::string& text) {
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t node = i * training.sizes.node_count / count;
+    absl::StrAppend(&text, model, ",", node, ",", training.labels[static_cast<size_t>(node)]);
+    for (const float logit : logits.row(node)) {
+      absl::StrAppendFormat(&text, ",%.3g", logit);
+    }
+    text += "\n";
+  }
+}
+
+absl::StatusOr<std::string> Embed(const EmbedFlags& flags, const StudyGraph& graph, const Graph& training) {
   const int64_t count = std::min(flags.nodes, training.sizes.node_count);
   std::string text = "graph,accountant,method,epsilon,node,label";
   for (int64_t i = 0; i < training.sizes.class_count; ++i) {
@@ -63,27 +72,31 @@ absl::StatusOr<CommandOutput> RunEmbed(const EmbedFlags& flags) {
   text += "\n";
   ProgressLine line;
   for (const Embedded& embedded : kEmbedded) {
-    const char* method = FindMethod(embedded.method)->name;
     for (const double epsilon : flags.epsilons) {
-      line.Show(absl::StrCat(method, " at epsilon ", epsilon));
-      const bool sound = std::string(embedded.accountant) == "sound";
-      const v1::TrainingSpec spec = sound ? SoundSpec(embedded.method, epsilon, graph.traits.delta)
-                                          : PublishedSpec(embedded.method, epsilon, graph.traits.delta);
+      const std::string model = absl::StrCat(flags.dataset, ",", embedded.published ? "as-published" : "sound", ",",
+                                             FindMethod(embedded.method)->name, ",", epsilon);
+      line.Show(model);
+      const v1::TrainingSpec spec = embedded.published ? PublishedSpec(embedded.method, epsilon, graph.traits.delta)
+                                                       : SoundSpec(embedded.method, epsilon, graph.traits.delta);
       DPAR_ASSIGN_OR_RETURN(const NodeMatrix logits, TrainAndEmbed(spec, training, flags.threads));
-      for (int64_t i = 0; i < count; ++i) {
-        // Spread over the slots, which may be in some order.
-        const int64_t node = i * training.sizes.node_count / count;
-        absl::StrAppend(&text, flags.dataset, ",", embedded.accountant, ",", method, ",", epsilon, ",", node, ",",
-                        training.labels[static_cast<size_t>(node)]);
-        for (const float logit : logits.row(node)) {
-          absl::StrAppendFormat(&text, ",%.3g", logit);
-        }
-        text += "\n";
-      }
+      AppendNodes(model, training, logits, count, text);
     }
   }
+  return text;
+}
+
+absl::StatusOr<CommandOutput> RunEmbed(const EmbedFlags& flags) {
+  DPAR_RETURN_IF_ERROR(ValidateRange("nodes", flags.nodes, int64_t{1}, int64_t{2000}));
+  DPAR_RETURN_IF_ERROR(ValidateRange("threads", int64_t{flags.threads}, int64_t{1}, kMaxThreads));
+  for (const double epsilon : flags.epsilons) {
+    DPAR_RETURN_IF_ERROR(ValidateRange("epsilons", epsilon, kMinEpsilon, kMaxEpsilon));
+  }
+  DPAR_ASSIGN_OR_RETURN(const StudyGraph graph, OpenStudyGraph(flags.data, flags.dataset));
+  DPAR_ASSIGN_OR_RETURN(const SlotSplit split, SplitGraph(graph.view.edges, SplitKind::kRandom, /*seed=*/1));
+  DPAR_ASSIGN_OR_RETURN(std::string text, Embed(flags, graph, InducedSubgraph(graph.view, split.train)));
   return CommandOutput{
-      "these are logits of training nodes of a public graph: NOT private. Nothing was charged to any ledger", text};
+      "these are logits of training nodes of a public graph: NOT private. Nothing was charged to any ledger",
+      std::move(text)};
 }
 
 }  // namespace

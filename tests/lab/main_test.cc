@@ -46,6 +46,9 @@ TEST_F(LabTest, HelpShowsAnExampleOfEachCommand) {
   EXPECT_THAT(Run({"accuracy", "--help"}).out, HasSubstr("Example:\n  dpar-lab accuracy --graph graph.npz"));
   EXPECT_THAT(Run({"appr", "--help"}).out, HasSubstr("Example:\n  dpar-lab appr --graph graph.npz"));
   EXPECT_THAT(Run({"select", "--help"}).out, HasSubstr("Example:\n  dpar-lab select --graph graph.npz"));
+  for (const std::string command : {"embed", "plot", "sweep", "table"}) {
+    EXPECT_THAT(Run({command, "--help"}).out, HasSubstr(absl::StrCat("Example:\n  dpar-lab ", command, " ")));
+  }
   EXPECT_EQ(Run({"select", "--help"}).exit_code, kDone);
   EXPECT_THAT(Run({"--version"}).out, StartsWith("dpar-lab "));
 }

@@ -53,10 +53,6 @@ def read(path):
     return rows
 
 
-def number(text):
-    return float(text) if text else None
-
-
 def plain(value):
     return f"{value:g}"
 
@@ -72,16 +68,26 @@ def save(figure, directory, name, dpi=110):
     plt.close(figure)
 
 
-def draw_curves(axes, rows):
+def aside(value, values, place, scale):
+    """The value moved a little, so that bars and stars of several methods do not hide each other."""
+    share = 0.010 * (place - 1.5)
+    if scale == "log":
+        return value * (max(values) / min(values)) ** share
+    return value + share * (max(values) - min(values))
+
+
+def draw_curves(axes, rows, scale):
     """One curve a method, with a standard deviation to either side, and what the paper reports as a star."""
     curves = defaultdict(list)
     for row in rows:
         curves[row["method"]].append(row)
-    for place, (method, points) in enumerate(curves.items()):
+    values = [float(row["value"]) for row in rows]
+    for method, points in curves.items():
         points.sort(key=lambda row: float(row["value"]))
         style = STYLES[method]
+        place = list(STYLES).index(method)
         axes.errorbar(
-            [float(row["value"]) for row in points],
+            [aside(float(row["value"]), values, place, scale) for row in points],
             [float(row["mean"]) for row in points],
             yerr=[float(row["std"]) for row in points],
             capsize=3,
@@ -90,7 +96,11 @@ def draw_curves(axes, rows):
             elinewidth=0.8,
             **style,
         )
-        stars = [(float(row["value"]), number(row["paper"])) for row in points if row["paper"]]
+        stars = [
+            (aside(float(row["value"]), values, 2 * place - 1.5, scale), float(row["paper"]))
+            for row in points
+            if row["paper"]
+        ]
         if stars:
             axes.plot(
                 *zip(*stars),
@@ -138,7 +148,7 @@ def plot_sweep(directory, name, graph, rows):
             here = [
                 row for row in rows if row["accountant"] == accountant and epsilon in (None, float(row["epsilon"]))
             ]
-            draw_curves(axes, here)
+            draw_curves(axes, here, scale)
             set_ticks(axes, sorted({float(row["value"]) for row in here}), scale)
             heading = ACCOUNTANTS[accountant] + f" ({INFERENCES[here[0]['inference']]})"
             axes.set_title(heading if swept else f"epsilon {plain(epsilon)}, {heading}", fontsize=8.5)
@@ -174,7 +184,9 @@ def plot_accounting(directory, name, graph, rows):
         here = [row for row in rows if row["method"] == method]
         points = sorted((float(row["published_epsilon"]), float(row["sound_epsilon"])) for row in here)
         if points:
-            axes.plot(*zip(*points), linewidth=1.4, markersize=5, **style)
+            # The three of DPAR nearly coincide: rings of several sizes show all of them.
+            size = {"features": 5, "dpar-em0": 11, "dpar-em1": 8, "dpar-gm": 4}[method]
+            axes.plot(*zip(*points), linewidth=1.4, markersize=size, fillstyle="none", **style)
     values = sorted({float(row["value"]) for row in rows})
     axes.plot(values, values, color="0.5", linewidth=0.8, label="the claim itself")
     set_ticks(axes, values, "log")

@@ -12,7 +12,9 @@
 #include "core/parallel.h"
 #include "core/plan/method.h"
 #include "core/plan/plan.h"
+#include "core/privacy/gaussian.h"
 #include "core/status_macros.h"
+#include "core/validate.h"
 #include "tests/lab/commands.h"
 #include "tests/lab/graph_split.h"
 #include "tests/lab/paper_table.h"
@@ -188,6 +190,9 @@ absl::StatusOr<CommandOutput> RunSweep(const SweepFlags& flags) {
     return InvalidField("accountant",
                         "accountant must be as-published for the sweep accounting, which compares it "
                         "with the sound one");
+  }
+  for (const double value : kind.option.empty() ? flags.values : std::vector<double>()) {
+    DPAR_RETURN_IF_ERROR(ValidateRange("values", value, kMinEpsilon, kMaxEpsilon));
   }
   DPAR_ASSIGN_OR_RETURN(Study study, Study::Open(flags.study, {flags.dataset}));
   Sweep sweep(flags, kind, accounting, study);

@@ -2,11 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <algorithm>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "tests/lab/study_run.h"
 
 namespace dpar::lab {
@@ -93,6 +92,7 @@ TEST_F(SweepTest, RefusesWhatItDoesNotKnow) {
       {"--sweep", "ratio", "--accountant", "best", "--accountant is sound or as-published; not 'best'"},
       {"--sweep", "accounting", "--accountant must be as-published"},
       {"--sweep", "ratio", "--dataset", "reddit", "are among cora_ml, coauthor_cs, coauthor_phy; not 'reddit'"},
+      {"--sweep", "epsilon", "--values", "0", "--values must be from 0.001 to 100, got 0"},
       {"--sweep", "ratio", "--values", "1", "options.structure_share must be below 1"},
       {"--sweep", "top-k", "--values", "2.5", "set top_k takes a whole number; not '2.5'"},
   };
