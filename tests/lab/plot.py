@@ -130,7 +130,7 @@ def set_ticks(axes, values, scale):
     axes.minorticks_off()
 
 
-def plot_sweep(directory, name, graph, rows):
+def plot_sweep(name, graph, rows):
     accountants = [a for a in ACCOUNTANTS if any(row["accountant"] == a for row in rows)]
     swept = name == "epsilon"
     epsilons = [None] if swept else sorted({float(row["epsilon"]) for row in rows})
@@ -157,7 +157,7 @@ def plot_sweep(directory, name, graph, rows):
             if j == 0:
                 axes.set_ylabel("accuracy (share of nodes)")
     finish(figure, grid, rows, graph, stars=any(row["paper"] for row in rows))
-    save(figure, directory, name)
+    return figure
 
 
 def finish(figure, grid, rows, graph, stars):
@@ -177,7 +177,7 @@ def finish(figure, grid, rows, graph, stars):
     figure.legend(handles, labels, loc="lower center", ncol=len(labels), frameon=False, fontsize=8.5)
 
 
-def plot_accounting(directory, name, graph, rows):
+def plot_accounting(name, graph, rows):
     figure, grid = plt.subplots(1, 1, figsize=(5.6, 4.2), squeeze=False)
     axes = grid[0][0]
     for method, style in STYLES.items():
@@ -199,7 +199,7 @@ def plot_accounting(directory, name, graph, rows):
     axes.set_ylabel("epsilon of the same noise, SOUND")
     axes.grid(True, linewidth=0.3, color="0.8")
     finish(figure, grid, rows, graph, stars=False)
-    save(figure, directory, name)
+    return figure
 
 
 def affinities(squares, perplexity):
@@ -277,7 +277,7 @@ def plot_embeddings(directory, rows):
     )
     figure.tight_layout(rect=(0, 0.04, 1, 1))
     figure.legend(handles, names, loc="lower center", ncol=min(len(names), 8), frameon=False, fontsize=8.5)
-    save(figure, directory, "embeddings", dpi=72)
+    save(figure, directory, "embeddings", dpi=66)
 
 
 def main(directory, paths):
@@ -290,7 +290,9 @@ def main(directory, paths):
         else:
             sweeps[rows[0]["sweep"], rows[0]["graph"]] += rows
     for (name, graph), rows in sweeps.items():
-        (plot_accounting if name == "accounting" else plot_sweep)(directory, name, graph, rows)
+        alone = sum(other == name for other, _ in sweeps) == 1
+        draw = plot_accounting if name == "accounting" else plot_sweep
+        save(draw(name, graph, rows), directory, name if alone else f"{name}-{graph}")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ TEST_F(TableTest, HasALineForEveryMethodOfThePaperAndComputesNoneTwice) {
   EXPECT_TRUE(features["auto"]["published_epsilon"].is_null());
   EXPECT_TRUE(json["lines"][0]["published"].is_null());
   EXPECT_TRUE(json["lines"][8]["published"]["sound_epsilon"].is_null());
-  // Chance is 0.25. Without noise it is 0.87 in every run; at epsilon 8, over 10 runs, 0.8 and more.
+  // Chance is 0.25, and without noise it is 0.87 in every run.
   EXPECT_GT(json["lines"][8]["auto"]["none"]["mean"].get<double>(), 0.75);
   EXPECT_GT(features["auto"]["none"]["mean"].get<double>(), 0.6);
 

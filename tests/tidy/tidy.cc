@@ -12,9 +12,10 @@ namespace dpar::tidy {
 namespace {
 
 bool IsCpp(const std::string& path) { return path.ends_with(".h") || path.ends_with(".cc"); }
-// The research binary is a program like the others, although it lives with the tests.
+// The research binary is a program like the others, although it lives with the tests. Headers named *_run.h are for the
+// tests that run it.
 bool IsLab(const std::string& path) {
-  return path.starts_with("tests/lab/") && !path.ends_with("_test.cc") && path != "tests/lab/lab_run.h";
+  return path.starts_with("tests/lab/") && !path.ends_with("_test.cc") && !path.ends_with("_run.h");
 }
 bool IsTest(const std::string& path) {
   return (path.starts_with("tests/") || path.ends_with("_test.cc")) && !IsLab(path);
