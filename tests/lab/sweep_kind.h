@@ -14,17 +14,17 @@ namespace dpar::lab {
 enum class Accounting { kSound, kPublished };
 
 struct SweepKind {
-  std::string name;
-  std::string title;                 // of the horizontal axis
-  std::vector<double> sound_values;  // what is swept when noise is calibrated by SOUND
-  std::vector<double> published_values;
-  std::vector<double> epsilons;  // a curve for each; empty when epsilon itself is swept
-  std::vector<v1::Method> methods;
-  std::string option;                 // of TrainingOptions; empty when epsilon itself is swept
-  std::string gm_option;              // the same of DPAR-GM, where it has another name
-  std::vector<std::string> settings;  // NAME=VALUE, besides the defaults
-  double paper_value = 0;             // at which the paper's Table 1 stands; 0: nowhere, or everywhere for epsilon
-  bool trains = true;                 // false: only the two prices of each plan are asked for
+  std::string name = {};
+  std::string title = {};                     // of the horizontal axis
+  std::vector<double> sound_values = {};      // what is swept when noise is calibrated by SOUND
+  std::vector<double> published_values = {};  // and by the paper's theorems
+  std::vector<double> epsilons = {};          // a curve for each; empty when epsilon itself is swept
+  std::vector<v1::Method> methods = {};
+  std::string option = {};                 // of TrainingOptions; empty when epsilon itself is swept
+  std::string gm_option = {};              // the same of DPAR-GM, where it has another name
+  std::vector<std::string> settings = {};  // NAME=VALUE, besides the defaults
+  double paper_value = 0;                  // at which the paper's Table 1 stands; 0: nowhere, or everywhere for epsilon
+  bool trains = true;                      // false: only the two prices of each plan are asked for
 
   [[nodiscard]] const std::vector<double>& values(Accounting accounting) const {
     return accounting == Accounting::kSound ? sound_values : published_values;
