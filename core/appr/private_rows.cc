@@ -11,9 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "core/appr/selection.h"
 #include "core/error.h"
+#include "core/fault.h"
 #include "core/parallel.h"
 #include "core/privacy/event.h"
 #include "core/random/lattice.h"
+#include "core/random/repeated_random.h"
 #include "core/random/subsets.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
@@ -95,7 +97,8 @@ std::vector<SelectedEntry> ExponentialRow(const PrivateRowsOptions& options, int
     value = std::min(value, options.clip);
   }
   std::vector<SelectedEntry> entries =
-      SelectTopK(row, node_count, options.k, SelectionNoise::kGumbel, options.noise, random);
+      SelectTopK(row, node_count, options.k, SelectionNoise::kGumbel,
+                 DPAR_FAULT(kHalfSelectionNoise, options.noise / 2, options.noise), random);
   if (options.mechanism == ApprMechanism::kEm0) {
     for (SelectedEntry& entry : entries) {
       entry.value = 1 / static_cast<double>(options.k);
@@ -216,6 +219,15 @@ std::vector<int32_t> DrawSeeds(int64_t node_count, int64_t rows, RandomSource& r
   return std::vector<int32_t>(drawn.begin(), drawn.end());
 }
 
+#ifdef DPAR_TEST_SEAMS
+// For a fault: every second stream is that before it.
+static std::unique_ptr<RandomSource> PairedStream(const std::vector<std::unique_ptr<RandomSource>>& streams,
+                                                  RandomSource& random) {
+  return streams.size() % 2 == 1 ? static_cast<const RepeatedRandom&>(*streams.back()).Twin()
+                                 : std::make_unique<RepeatedRandom>(random.Split());
+}
+#endif
+
 // Without a look at the price; core/appr/testing/unpriced_rows.h declares it for tests.
 absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
                                           RandomSource& random, const RowsCallback& callback) {
@@ -228,7 +240,7 @@ absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateR
     const size_t last = std::min(first + kRowsPerBlock, seeds.size());
     std::vector<std::unique_ptr<RandomSource>> streams;
     for (size_t i = first; i < last; ++i) {
-      streams.push_back(random.Split());
+      streams.push_back(DPAR_FAULT(kReusedRowNoise, PairedStream(streams, random), random.Split()));
     }
     const auto make_row = [&](size_t i, ApprSolver& solver,
                               const std::function<bool()>& keep_going) -> absl::StatusOr<Row> {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/fault.h"
 #include "core/plan/method.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
@@ -123,7 +124,7 @@ absl::StatusOr<v1::PrivacyEvent> PlanEvent(const v1::Plan& plan, const PublicSiz
   AddStage(kTrainingStage, steps, stages);
   const bool sampled = plan.node_sampling_rate() != 1;
   v1::PrivacyEvent event = sampled ? Sampled(plan.node_sampling_rate(), std::move(training)) : std::move(training);
-  if (plan.has_evaluation()) {
+  if (DPAR_FAULT(kUnchargedEvaluation, false, plan.has_evaluation())) {
     if (sampled) {
       v1::PrivacyEvent whole;
       *whole.mutable_composition()->add_events() = std::move(event);

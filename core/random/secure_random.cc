@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/fault.h"
+
 namespace dpar {
 namespace {
 
@@ -67,6 +69,7 @@ SecureRandom::SecureRandom() : state_(std::make_unique<State>()) {
   if (RAND_priv_bytes(seed.data(), static_cast<int>(seed.size())) != 1) {
     Fail("seed");
   }
+  DPAR_FAULT_DO(kFixedSeed, seed.fill(0));
   state_->SetKey(seed);
   OPENSSL_cleanse(seed.data(), seed.size());
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <vector>
 
+#include "core/fault.h"
 #include "core/pace.h"
 #include "core/parallel.h"
 #include "core/plan/plan_event.h"
@@ -184,8 +185,10 @@ class RowWorker {
       AddFirstLayer(entries_[k], scale, std::span(backward_).subspan(k * width_, width_));
     }
     std::fill(residual_.begin(), residual_.end(), 0.0);
+    const double output_scale =
+        DPAR_FAULT(kClippingPerLayer, ClipScale(std::sqrt(OutputSquare()), 0, step.clip), scale);
     for (size_t k = 0; k < classes_; ++k) {
-      residual_[k] = scale * static_cast<double>(logits_[k]);
+      residual_[k] = output_scale * static_cast<double>(logits_[k]);
     }
     kernels_.scatter(sum_ + shape_.first_layer(), classes_, every_.data(), activation_.data(), width_,
                      residual_.data());
@@ -202,6 +205,11 @@ class RowWorker {
     }
   }
 
+  // Of the second layer's gradient.
+  [[nodiscard]] double OutputSquare() const {
+    return SquareSum(activation_) * SquareSum(std::span(logits_).first(classes_));
+  }
+
   [[nodiscard]] double HiddenScale(int64_t row, double clip) const {
     const std::span<const double> products = rows_.products(row);
     double square = 0;
@@ -215,7 +223,7 @@ class RowWorker {
         magnitude += l == k ? entries_[k].scale->magnitude * std::sqrt(dot) : 0;
       }
     }
-    const double second = SquareSum(activation_) * SquareSum(std::span(logits_).first(classes_));
+    const double second = DPAR_FAULT(kClippingPerLayer, 0.0, OutputSquare());
     magnitude += std::sqrt(second);
     const double total = std::fmax(square, 0) + second + kSquareGuard * magnitude * magnitude;
     // fmax would hide a product that is not a number.

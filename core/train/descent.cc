@@ -6,9 +6,11 @@
 #include <memory>
 #include <numeric>
 
+#include "core/fault.h"
 #include "core/pace.h"
 #include "core/parallel.h"
 #include "core/random/lattice.h"
+#include "core/random/repeated_random.h"
 #include "core/random/subsets.h"
 #include "core/status_macros.h"
 #include "core/train/kernels.h"
@@ -56,7 +58,8 @@ class State {
     Initialise(shape, random, weights_);
     const size_t streams = std::clamp<size_t>(count_ / kWeightsPerStream, 1, kStreams);
     for (size_t i = 0; i < streams; ++i) {
-      streams_.push_back(random.Split());
+      streams_.push_back(
+          DPAR_FAULT(kReusedBatchNoise, std::make_unique<RepeatedRandom>(random.Split()), random.Split()));
     }
   }
 
@@ -69,6 +72,7 @@ class State {
       const size_t streams = streams_.size();
       const auto index = static_cast<size_t>(stream);
       const size_t last = count_ * (index + 1) / streams;
+      DPAR_FAULT_DO(kReusedBatchNoise, static_cast<RepeatedRandom&>(*streams_[index]).Rewind());
       Pace pace(keep_going);
       for (size_t first = count_ * index / streams; first < last && pace.GoOn(kUpdateBlock); first += kUpdateBlock) {
         UpdateBlock(step, first, std::min(kUpdateBlock, last - first), *streams_[index]);
@@ -83,8 +87,9 @@ class State {
 
  private:
   void UpdateBlock(int64_t step, size_t first, size_t count, RandomSource& random) {
-    if (!plan_.non_private()) {
-      AddLatticeNoise(random, plan_.noise_multiplier() * plan_.gradient_clip(), plan_.lattice_bits(),
+    if (!DPAR_FAULT(kNoiseBeforeClipping, true, plan_.non_private())) {
+      const double noise = plan_.noise_multiplier() * plan_.gradient_clip();
+      AddLatticeNoise(random, DPAR_FAULT(kHalfNoise, noise / 2, noise), plan_.lattice_bits(),
                       std::span(sum_).subspan(first, count));
     }
     const double scale = 1 / plan_.batch_size();
@@ -112,6 +117,37 @@ class State {
   std::vector<std::unique_ptr<RandomSource>> streams_;
 };
 
+#ifdef DPAR_TEST_SEAMS
+// For a fault: each live row's gradient with noise of its own, clipped after that. Needs an engine for any batch.
+absl::Status SumNoisyRows(const v1::Plan& plan, std::span<const float> weights, std::span<const int64_t> batch,
+                          GradientEngine& engine, RandomSource& random, std::span<double> sum) {
+  const size_t count = sum.size() - kWeightPadding;
+  for (const int64_t row : batch) {
+    std::vector<double> own(sum.size(), 0.0);
+    DPAR_RETURN_IF_ERROR(engine.Sum(weights, std::span(&row, 1), std::numeric_limits<double>::infinity(), own));
+    if (std::all_of(own.begin(), own.end(), [](double value) { return value == 0; })) {
+      continue;
+    }
+    AddLatticeNoise(random, plan.noise_multiplier() * plan.gradient_clip(), plan.lattice_bits(),
+                    std::span(own).first(count));
+    const double norm = std::sqrt(std::inner_product(own.begin(), own.end(), own.begin(), 0.0));
+    const double scale = std::min(1.0, plan.gradient_clip() / norm);
+    std::transform(sum.begin(), sum.end(), own.begin(), sum.begin(), [&](double a, double b) { return a + scale * b; });
+  }
+  return absl::OkStatus();
+}
+
+// For a fault: as many rows as a batch is expected to have.
+std::vector<int64_t> FixedBatch(RandomSource& random, int64_t row_count, double rate) {
+  return SampleWithoutReplacement(random, row_count, std::llround(rate * static_cast<double>(row_count)));
+}
+#endif
+
+std::vector<int64_t> DrawBatch(const v1::Plan& plan, int64_t row_count, RandomSource& random) {
+  return DPAR_FAULT(kShuffledBatches, FixedBatch(random, row_count, plan.sampling_rate()),
+                    PoissonSubset(random, row_count, plan.sampling_rate()));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<float>> Descend(const v1::Plan& plan, const WeightShape& shape, int64_t row_count,
@@ -120,13 +156,16 @@ absl::StatusOr<std::vector<float>> Descend(const v1::Plan& plan, const WeightSha
                                            const std::function<void(int64_t steps_done)>& on_step) {
   KeepGoing until_told(keep_going);
   State state(plan, shape, threads, random);
-  const double clip = plan.non_private() ? std::numeric_limits<double>::infinity() : plan.gradient_clip();
-  std::vector<int64_t> batch = PoissonSubset(random, row_count, plan.sampling_rate());
+  const double clip = DPAR_FAULT(kNoClipping, true, plan.non_private()) ? std::numeric_limits<double>::infinity()
+                                                                        : plan.gradient_clip();
+  std::vector<int64_t> batch = DrawBatch(plan, row_count, random);
   for (int64_t step = 0; step < plan.steps(); ++step) {
     if (step > 0 && plan.sampling_rate() < 1) {
-      batch = PoissonSubset(random, row_count, plan.sampling_rate());
+      batch = DrawBatch(plan, row_count, random);
     }
-    DPAR_RETURN_IF_ERROR(engine.Sum(state.weights(), batch, clip, state.sum()));
+    DPAR_RETURN_IF_ERROR(DPAR_FAULT(kNoiseBeforeClipping,
+                                    SumNoisyRows(plan, state.weights(), batch, engine, random, state.sum()),
+                                    engine.Sum(state.weights(), batch, clip, state.sum())));
     state.Update(step, std::ref(until_told));
     if (!until_told()) {
       return absl::CancelledError("training was cancelled");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/fault.h"
 #include "core/pace.h"
 
 namespace dpar {
@@ -79,6 +80,7 @@ RowList StructureRows(const GraphView& graph, const ApprRows& appr, v1::RowSet s
 }
 
 void ApplyNullRule(const GraphView& graph, RowList& rows) {
+  DPAR_FAULT_DO(kNoNullRule, return );
   for (size_t row = 0; row < rows.labels.size(); ++row) {
     const auto first = rows.slots.begin() + static_cast<std::ptrdiff_t>(rows.offsets[row]);
     const auto last = rows.slots.begin() + static_cast<std::ptrdiff_t>(rows.offsets[row + 1]);

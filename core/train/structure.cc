@@ -1,10 +1,12 @@
 #include "core/train/structure.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
 #include "core/appr/columns.h"
+#include "core/fault.h"
 #include "core/plan/plan_event.h"
 #include "core/status_macros.h"
 
@@ -63,7 +65,9 @@ absl::StatusOr<ApprRows> DrawStructure(const v1::Plan& plan, const GraphView& gr
   const RowsCallback callback = [&keep_going](int64_t /*rows_done*/) { return keep_going(); };
   DPAR_ASSIGN_OR_RETURN(ApprRows rows, plan.non_private() ? ExactRows(plan, graph, threads, random, callback)
                                                           : PricedRows(plan, graph, threads, random, callback));
-  DPAR_RETURN_IF_ERROR(BoundColumns(plan.structure().max_occurrence(), plan.structure().column_clip(), rows));
+  const int64_t occurrences =
+      DPAR_FAULT(kNoColumnCap, std::numeric_limits<int64_t>::max(), plan.structure().max_occurrence());
+  DPAR_RETURN_IF_ERROR(BoundColumns(occurrences, plan.structure().column_clip(), rows));
   return rows;
 }
 

@@ -2,6 +2,8 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
+#include <cmath>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/fault.h"
 #include "core/graph/keep_slots.h"
 #include "core/graph/split.h"
 #include "core/infer/input_rows.h"
@@ -37,6 +40,23 @@ absl::Status ValidatePlan(const v1::Plan& plan, const GraphView& graph) {
   }
   return absl::OkStatus();
 }
+
+#ifdef DPAR_TEST_SEAMS
+int64_t LiveRows(const RowList& rows) {
+  return static_cast<int64_t>(rows.labels.size()) - std::count(rows.labels.begin(), rows.labels.end(), kUnlabelled);
+}
+
+// For a fault.
+v1::Plan WithActualBatchSize(v1::Plan plan, const RowList& rows) {
+  plan.set_batch_size(std::max(1.0, static_cast<double>(LiveRows(rows)) * plan.sampling_rate()));
+  return plan;
+}
+
+// For a fault: the cross-entropy of all rows at weights 0, rounded.
+int64_t FirstLoss(const GraphView& graph, const RowList& rows) {
+  return std::llround(static_cast<double>(LiveRows(rows)) * std::log(static_cast<double>(graph.sizes.class_count)));
+}
+#endif
 
 // One run of a plan: DP-APPR, the private mean, DP-SGD, on the graph of the training slots.
 class Run {
@@ -94,9 +114,12 @@ class Run {
     const WeightShape shape{graph.sizes.feature_count + 1, plan_.hidden_size(), graph.sizes.class_count};
     const std::unique_ptr<GradientEngine> engine = MakeEngine(prepared, shape, plan_.sampling_rate() == 1,
                                                               options_.device, options_.threads, callbacks_.keep_going);
-    return Descend(
-        plan_, shape, rows.count(), *engine, options_.threads, random_, callbacks_.keep_going,
-        [&](int64_t steps_done) { callbacks_.on_progress(TrainingStage::kTraining, steps_done, plan_.steps()); });
+    return Descend(DPAR_FAULT(kActualBatchSize, WithActualBatchSize(plan_, rows), plan_), shape, rows.count(), *engine,
+                   options_.threads, random_, callbacks_.keep_going, [&](int64_t steps_done) {
+                     callbacks_.on_progress(
+                         TrainingStage::kTraining, steps_done,
+                         DPAR_FAULT(kProgressLeaksLoss, plan_.steps() + FirstLoss(graph, rows), plan_.steps()));
+                   });
   }
 
   const v1::Plan& plan_;

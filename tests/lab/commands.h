@@ -20,6 +20,7 @@ using Command = std::function<absl::StatusOr<CommandOutput>()>;
 
 void AddAccuracyCommand(CLI::App& app, Command& chosen);  // of trained models
 void AddApprCommand(CLI::App& app, Command& chosen);      // exact vectors
+void AddAuditCommand(CLI::App& app, Command& chosen);     // attacks on the mechanisms
 void AddEmbedCommand(CLI::App& app, Command& chosen);     // where models put training nodes
 void AddPlotCommand(CLI::App& app, Command& chosen);      // pictures
 void AddSelectCommand(CLI::App& app, Command& chosen);    // private rows

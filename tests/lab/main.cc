@@ -49,6 +49,7 @@ void Declare(CLI::App& app, Command& chosen) {
   app.footer(kFooter);
   AddAccuracyCommand(app, chosen);
   AddApprCommand(app, chosen);
+  AddAuditCommand(app, chosen);
   AddEmbedCommand(app, chosen);
   AddPlotCommand(app, chosen);
   AddSelectCommand(app, chosen);

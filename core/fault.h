@@ -1,0 +1,52 @@
+// Places where the audit (tests/audit) plants a fault to show that it would be found. In production builds a fault is
+// nothing at all: DPAR_FAULT is its sound argument and DPAR_FAULT_DO is empty, so that objects are those of the source
+// without it. Only the variant that is compiled with DPAR_TEST_SEAMS knows faults, and has none until a test plants
+// one.
+#ifndef DPAR_CORE_FAULT_H_
+#define DPAR_CORE_FAULT_H_
+
+#ifdef DPAR_TEST_SEAMS
+
+namespace dpar {
+
+enum class Fault {
+  kNone,
+  kHalfNoise,            // steps draw noise of half the planned scale
+  kNoiseBeforeClipping,  // noise goes to each row's gradient before it is clipped, and none to the sum
+  kReusedBatchNoise,     // every step adds the noise of the first
+  kNoClipping,           // gradients are summed as they are
+  kClippingPerLayer,     // each layer's gradient is clipped to the bound that is meant for all
+  kActualBatchSize,      // sums are divided by the number of live rows
+  kShuffledBatches,      // batches have a fixed size, as shuffling makes them
+  kNoColumnCap,          // slots are listed as often as they come
+  kNoNullRule,           // rows that list a null slot stay
+  kReusedRowNoise,       // every second DP-APPR row has the noise of the one before
+  kHalfSelectionNoise,   // selections draw Gumbel noise of half the planned scale
+  kFixedSeed,            // the production source starts from a constant
+  kProgressLeaksLoss,    // progress counts up to a number that follows the loss
+  kUnchargedEvaluation,  // the event leaves the evaluation out
+};
+
+// Set by one thread while no other runs.
+inline Fault planted_fault = Fault::kNone;
+
+}  // namespace dpar
+
+// What is planted, or else what is right.
+#define DPAR_FAULT(fault, planted, sound) (::dpar::planted_fault == ::dpar::Fault::fault ? (planted) : (sound))
+// What is done only where the fault is planted.
+#define DPAR_FAULT_DO(fault, statement)                  \
+  do {                                                   \
+    if (::dpar::planted_fault == ::dpar::Fault::fault) { \
+      statement;                                         \
+    }                                                    \
+  } while (false)
+
+#else
+
+#define DPAR_FAULT(fault, planted, sound) (sound)
+#define DPAR_FAULT_DO(fault, statement) static_cast<void>(0)
+
+#endif
+
+#endif  // DPAR_CORE_FAULT_H_

@@ -1,0 +1,27 @@
+// dpar-audit: attacks every mechanism of the production code. Run by `dpar-lab audit`.
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include "tests/audit/audit.h"
+#include "tests/audit/program.h"
+
+namespace dpar::audit {
+namespace {
+
+int Run(const AuditOptions& options) {
+  const std::vector<Finding> findings = AttackAll(AllCases(), options);
+  std::cout << Table(findings);
+  bool passed = Passed(findings);
+  for (const auto& [name, fault] :
+       {std::pair("fresh noise", CheckFreshNoise()), std::pair("progress", CheckProgress())}) {
+    std::cout << name << ": " << (fault.empty() ? "holds" : "FAILED, " + fault) << "\n";
+    passed = passed && fault.empty();
+  }
+  return passed ? 0 : 1;
+}
+
+}  // namespace
+}  // namespace dpar::audit
+
+int main(int argc, char** argv) { return dpar::audit::Main("dpar-audit", argc, argv, dpar::audit::Run); }
