@@ -6,6 +6,7 @@
 //             -> slot_hash_split, option_setting   what accuracy trains on, and with which options
 //             -> study         table and sweep: cells on disk (cell, results_file), run on all cores (cell_runner)
 //             -> plot.py       pictures, through run_program
+//             -> dpar-audit, dpar-audit-faults   programs of tests/audit beside this one, for audit
 //             -> core/         solver, mechanisms, accountant, planner, training, inference
 //             -> rows_output   rows as JSON or as a table;  row_progress, progress_line: how far the work is
 #include <iostream>

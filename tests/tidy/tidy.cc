@@ -225,6 +225,11 @@ const std::vector<CodeRule>& CodeRules() {
        std::regex(R"(\bReproducibleRandom\b)"),
        "a stream that the caller knows is for public data, where server/worker/attempt.cc decides",
        {"core/random/secure_random.h", "core/random/secure_random.cc", "server/worker/attempt.cc"}},
+      {"",
+       false,
+       std::regex(R"(\bplanted_fault\b)"),
+       "faults are planted through DPAR_FAULT, which is nothing in production",
+       {"core/fault.h"}},
   };
   return *rules;
 }

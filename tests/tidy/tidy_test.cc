@@ -210,6 +210,15 @@ TEST(ForbiddenCodeTest, AStreamThatTheCallerKnowsIsMadeInOnePlaceOnly) {
   EXPECT_THAT(CheckOneLine("server/worker/attempt.cc", line), IsEmpty());
 }
 
+TEST(ForbiddenCodeTest, FaultsArePlantedThroughTheirMacroOnly) {
+  const std::string line = "if (planted_fault == Fault::kHalfNoise) noise /= 2;";
+  EXPECT_EQ(CheckOneLine("core/train/descent.cc", line).size(), 1U);
+  EXPECT_EQ(CheckOneLine("tests/lab/audit_command.cc", line).size(), 1U);
+  EXPECT_THAT(CheckOneLine("core/fault.h", line), IsEmpty());
+  EXPECT_THAT(CheckOneLine("tests/audit/faults_main.cc", line), IsEmpty());
+  EXPECT_THAT(CheckOneLine("core/train/descent.cc", "noise = DPAR_FAULT(kHalfNoise, noise / 2, noise);"), IsEmpty());
+}
+
 TEST(ForbiddenCodeTest, CommentsLiteralsAndLongerNamesPass) {
   for (const std::string line :
        {"// never std::mt19937", "const char* s = \"rand()\";", "auto s = R\"(rand())\";", "int operand(int x);",
