@@ -364,8 +364,6 @@ TEST_F(KeyRotationTest, OldCertificatesStayValidUntilTheirKeyIsRevoked) {
 
 TEST_F(KeyRotationTest, BadKeyCommandsAreRefusedAndChangeNothing) {
   const std::string list = Keys({"print"}).out;
-  EXPECT_EQ(Keys({}).exit_code, 2);
-  EXPECT_EQ(Keys({"revoke"}).exit_code, 2);
   EXPECT_EQ(Keys({"revoke", std::string(64, '0')}).exit_code, 2);
   const CommandResult unknown = Keys({"revoke", std::string(64, '0'), "--reason", "why"});
   EXPECT_EQ(unknown.exit_code, 1);
