@@ -168,7 +168,8 @@ TEST_F(ConvertCommandTest, RefusesBadArguments) {
   EXPECT_THAT(refused({"--edges", Path("edges.csv"), "-o", out}), HasSubstr("cannot read ''"));
   EXPECT_THAT(refused({Path("missing.npz"), "-o", out}), HasSubstr("No such file"));
   EXPECT_THAT(refused({directory_, "-o", out}), HasSubstr("it is a directory"));
-  EXPECT_THAT(refused({Path("edges.csv"), "-o", Path("out.csv")}), HasSubstr("must end in .npz or .sealed"));
+  EXPECT_THAT(refused({Path("edges.csv"), "-o", Path("out.txt")}),
+              HasSubstr("must end in .npz, .sealed, .graphml or .csv"));
   EXPECT_THAT(refused({Path("edges.csv"), "-o", Path("no/out.npz")}), HasSubstr("is not a directory"));
   EXPECT_FALSE(std::filesystem::exists(out));
 }

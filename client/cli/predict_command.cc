@@ -157,8 +157,9 @@ absl::StatusOr<std::optional<bool>> IsTrainingGraph(Session& session, const Pred
   if (!key.has_value()) {
     return std::optional<bool>();
   }
-  DPAR_ASSIGN_OR_RETURN(const bool same, IsGraphOfDigest(graph, *key, *digest));
-  return std::optional<bool>(same);
+  const absl::StatusOr<bool> same = IsGraphOfDigest(graph, *key, *digest);
+  DPAR_RETURN_IF_ERROR(AsLocal(same.status()));
+  return std::optional<bool>(*same);
 }
 
 void PrintWarning(Session& session, const std::optional<bool>& is_training_graph) {
