@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/graph/keep_slots.h"
 #include "core/message_json.h"
@@ -68,7 +68,8 @@ const std::vector<std::pair<std::regex, std::string>>& MaskedPatterns() {
       {std::regex(R"(\b127\.0\.0\.1:\d+)"), "PORT"},
       // Ids and digests, but no digits behind a point, which could be anything.
       {std::regex(R"((^|[^.0-9a-f])[0-9a-f]{16,})"), "$1RANDOM"},
-      {std::regex(R"(/tmp/[A-Za-z0-9_-]+)"), "TEMPORARY"},
+      // How many calls there were before follows from how long the test waited.
+      {std::regex(R"(RANDOM-\d+)"), "RANDOM"},
   };
   return *patterns;
 }
@@ -254,9 +255,9 @@ class Site {
          {std::pair("log", server_.log()), std::pair("audit log", ReadFile(root + "/audit.log"))}) {
       std::set<std::string> lines;
       for (const absl::string_view line : absl::StrSplit(text, '\n')) {
-        lines.insert(Masked(std::string(line)));
+        lines.insert(Masked(absl::StrReplaceAll(line, {{server_.Scratch(""), "DIRECTORY/"}})));
       }
-      EXPECT_GT(lines.size(), 10U) << name;
+      EXPECT_GT(lines.size(), 5U) << name;
       std::string& reading = readings_[name];
       for (const std::string& line : lines) {
         absl::StrAppend(&reading, line, "\n");
