@@ -108,7 +108,7 @@ bool IsColoured(const Session& session) { return session.terminal().colour && se
 
 void PrintVerification(Session& session, const Verification& verification) {
   const bool colour = IsColoured(session);
-  session.out() << RenderChecks(verification.checks, session.terminal().utf8, colour);
+  session.out() << RenderChecks(verification.checks, session.TableWidth(), session.terminal().utf8, colour);
   if (verification.passed() && verification.statement.evaluation.has_value()) {
     const v1::Evaluation& evaluation = *verification.statement.evaluation;
     session.out() << "held-out accuracy " << FormatNumber(evaluation.accuracy()) << ", 95% interval "

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -365,11 +366,16 @@ CertificatePage MakeCertificatePage(const Verification& verification) {
   return page;
 }
 
-std::string RenderChecks(const std::vector<Check>& checks, bool utf8, bool colour) {
+std::string RenderChecks(const std::vector<Check>& checks, int width, bool utf8, bool colour) {
+  constexpr int kMarkWidth = 2;
+  const int room = width == 0 ? std::numeric_limits<int>::max() : width - kMarkWidth;
   std::string text;
   for (const Check& check : checks) {
+    std::string lines;
+    Wrap(absl::StrCat(check.name, check.detail.empty() ? "" : ": ", check.detail), room, "", lines);
+    lines.pop_back();
     absl::StrAppend(&text, Coloured(check.passed ? Colour::kGreen : Colour::kRed, Mark(check.passed, utf8), colour),
-                    " ", check.name, check.detail.empty() ? "" : ": ", check.detail, "\n");
+                    " ", absl::StrReplaceAll(lines, {{"\n", "\n  "}}), "\n");
   }
   return text;
 }
@@ -389,13 +395,9 @@ std::string RenderText(const CertificatePage& page, int width, bool utf8, bool c
     }
   }
   absl::StrAppend(&text, heading("What was checked"));
-  for (const Check& check : page.checks) {
-    const std::string mark = Coloured(check.passed ? Colour::kGreen : Colour::kRed, Mark(check.passed, utf8), colour);
-    std::string lines;
-    Wrap(absl::StrCat(check.name, check.detail.empty() ? "" : ": ", check.detail), width - 7, "", lines);
-    absl::StrAppend(&text, "  ", mark, " ", absl::StrReplaceAll(lines.substr(0, lines.size() - 1), {{"\n", "\n    "}}),
-                    "\n");
-  }
+  std::string checks = RenderChecks(page.checks, width - 2, utf8, colour);
+  checks.pop_back();
+  absl::StrAppend(&text, "  ", absl::StrReplaceAll(checks, {{"\n", "\n  "}}), "\n");
   const Colour verdict = page.standing == Standing::kPromised ? Colour::kGreen : Colour::kYellow;
   absl::StrAppend(&text, "\n", Coloured(verdict, page.verdict, colour), "\n");
   return text;

@@ -43,8 +43,8 @@ std::string RenderText(const CertificatePage& page, int width, bool utf8, bool c
 // A whole document that needs nothing from elsewhere and prints on A4 or letter paper.
 std::string RenderHtml(const CertificatePage& page);
 
-// "✓ signature: ..." for each check.
-std::string RenderChecks(const std::vector<Check>& checks, bool utf8, bool colour);
+// "✓ signature: ..." for each check, in lines of at most `width` columns, but for digests and names; 0 is no limit.
+std::string RenderChecks(const std::vector<Check>& checks, int width, bool utf8, bool colour);
 
 }  // namespace dpar
 
