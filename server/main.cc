@@ -412,8 +412,8 @@ absl::StatusOr<int> RunCheck(const Config& config, const DataDirectory& director
   }
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(config, directory));
   DPAR_ASSIGN_OR_RETURN(const int64_t datasets, CheckDatasets(*database, directory, std::cout));
-  DPAR_ASSIGN_OR_RETURN(const std::vector<KnownKey> keys, ReadSigningKeys(directory));
-  DPAR_ASSIGN_OR_RETURN(const int64_t ledgers, CheckLedgers(*database, keys, std::cout));
+  const KeyReader read_keys = [&directory] { return ReadSigningKeys(directory); };
+  DPAR_ASSIGN_OR_RETURN(const int64_t ledgers, CheckLedgers(*database, read_keys, std::cout));
   return datasets + ledgers == 0 ? 0 : kExitFailed;
 }
 

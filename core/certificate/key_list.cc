@@ -20,7 +20,6 @@ constexpr absl::string_view kRetired = "Retired";
 constexpr absl::string_view kRevoked = "Revoked";
 constexpr absl::string_view kReason = "Reason";
 constexpr size_t kMaxReasonLength = 200;
-constexpr size_t kMaxKeys = 1000;
 
 absl::Status Malformed(absl::string_view what) { return InvalidField("public_key", what); }
 
@@ -128,8 +127,8 @@ absl::StatusOr<std::vector<KnownKey>> ParseKeyList(absl::string_view text) {
       continue;
     }
     DPAR_ASSIGN_OR_RETURN(KnownKey known, ReadKnownKey(pem, lines));
-    if (keys.size() == kMaxKeys || FindKey(known.key.key_id(), keys) != nullptr) {
-      return Malformed(absl::StrCat("a list holds each key once, and at most ", kMaxKeys));
+    if (keys.size() == kMaxListedKeys || FindKey(known.key.key_id(), keys) != nullptr) {
+      return Malformed(absl::StrCat("a list holds each key once, and at most ", kMaxListedKeys));
     }
     keys.push_back(std::move(known));
     lines.clear();

@@ -23,6 +23,9 @@
 
 namespace dpar {
 
+// Keys of a list: one a day for 27 years.
+inline constexpr size_t kMaxListedKeys = 10'000;
+
 // A retired key signs no more, and what it signed stays valid. A revoked key may have been in other hands: nothing that
 // it signed can be relied upon, whenever it claims to be from.
 struct KnownKey {

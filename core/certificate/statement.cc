@@ -57,6 +57,8 @@ constexpr const char* kCheckpoint =
     "signed checkpoint of every entry up to this one";
 constexpr const char* kProgress =
     "the stage and the share of it that was done, while the job ran; both follow from the plan and the clock alone";
+constexpr const char* kIdenticalDatasets =
+    "ledger shows which datasets of the tenant have the same content, because those share a budget";
 constexpr const char* kBudgetScope =
     "one budget for all identical content of the tenant; content that differs in any way has a budget of its own";
 
@@ -80,6 +82,7 @@ Json Unprotected(const Statement& statement) {
   });
   if (!IsSecondVersion(statement)) {
     list.push_back(entry("progress", kProgress));
+    list.push_back(entry("identical datasets", kIdenticalDatasets));
   }
   return list;
 }

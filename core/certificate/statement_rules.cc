@@ -62,6 +62,9 @@ absl::Status ValidateText(absl::string_view field, absl::string_view text) {
   return absl::OkStatus();
 }
 
+// Of a name in its form: the first two parts.
+absl::string_view TenantOf(absl::string_view name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
+
 absl::Status ValidateFinite(absl::string_view field, double value) {
   return std::isfinite(value) ? absl::OkStatus() : InvalidField(field, absl::StrCat(field, " must be a number"));
 }
@@ -146,7 +149,9 @@ absl::Status ValidateEntry(const Statement& statement, const std::string& path) 
 }
 
 absl::Status ValidateLedger(const Statement& statement) {
-  DPAR_RETURN_IF_ERROR(ValidateName("predicate.ledger.budget", statement.budget, "tenants/*/datasets/*/budget"));
+  if (statement.budget != statement.dataset + "/budget") {
+    return InvalidField("predicate.ledger.budget", "predicate.ledger.budget must be that of dataset.name");
+  }
   DPAR_RETURN_IF_ERROR(ValidateFinite("predicate.ledger.cap_epsilon", statement.cap_epsilon));
   DPAR_RETURN_IF_ERROR(ValidateFinite("predicate.ledger.cap_delta", statement.cap_delta));
   if (statement.predicate_version == 2) {
@@ -180,6 +185,9 @@ absl::Status ValidateStatement(const Statement& statement) {
   DPAR_RETURN_IF_ERROR(ValidateSubjects(statement.subjects));
   DPAR_RETURN_IF_ERROR(ValidateName("predicate.job", statement.job, "tenants/*/jobs/*"));
   DPAR_RETURN_IF_ERROR(ValidateName("predicate.dataset.name", statement.dataset, "tenants/*/datasets/*"));
+  if (TenantOf(statement.job) != TenantOf(statement.dataset)) {
+    return InvalidField("predicate.job", "predicate.job must be of the tenant of dataset.name");
+  }
   DPAR_RETURN_IF_ERROR(ValidateSha256("predicate.dataset.digest", statement.dataset_digest));
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.node_count", statement.sizes.node_count, 1, kMaxSize));
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.feature_count", statement.sizes.feature_count, 1, kMaxSize));

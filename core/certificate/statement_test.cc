@@ -121,7 +121,7 @@ TEST(StatementTest, DescribesAMethodWithoutItsStructureAsWhatItIs) {
 
 TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   const Json list = ExampleJson()["predicate"]["unprotected"];
-  ASSERT_EQ(list.size(), 11U);
+  ASSERT_EQ(list.size(), 12U);
   EXPECT_EQ(list[0], (Json{{"quantity", "node slots N"}, {"value", 2995}}));
   EXPECT_EQ(list[1], (Json{{"quantity", "feature width d"}, {"value", 2879}}));
   EXPECT_EQ(list[2], (Json{{"quantity", "class count c"}, {"value", 7}}));
@@ -131,6 +131,7 @@ TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   EXPECT_EQ(list[6], (Json{{"quantity", "steps"}, {"value", 97}}));
   EXPECT_EQ(list[8]["quantity"], "wall-clock time");
   EXPECT_EQ(list[10]["quantity"], "progress");
+  EXPECT_EQ(list[11]["quantity"], "identical datasets");
 }
 
 TEST(StatementTest, SaysHowTheHeldOutSlotsWereDrawn) {
@@ -460,12 +461,14 @@ TEST(StatementTest, RefusesMalformedValuesByName) {
       {"subject.digest.sha256", [](Statement& s) { s.subjects["model.pt"] = std::string(64, 'A'); }},
       {"predicate.job", [](Statement& s) { s.job = "jobs/1"; }},
       {"predicate.job", [](Statement& s) { s.job = "tenants/acme/jobs/J_1"; }},
+      {"predicate.job", [](Statement& s) { s.job = "tenants/other/jobs/1"; }},
       {"predicate.dataset.name", [](Statement& s) { s.dataset = "tenants/acme/jobs/x"; }},
       {"predicate.dataset.digest", [](Statement& s) { s.dataset_digest.clear(); }},
       {"predicate.dataset.node_count", [](Statement& s) { s.sizes.node_count = 0; }},
       {"predicate.dataset.feature_count", [](Statement& s) { s.sizes.feature_count = -1; }},
       {"predicate.dataset.class_count", [](Statement& s) { s.sizes.class_count = 0; }},
       {"predicate.ledger.budget", [](Statement& s) { s.budget.clear(); }},
+      {"predicate.ledger.budget", [](Statement& s) { s.budget = s.dataset + "-2/budget"; }},
       {"predicate.ledger.entry.hash", [](Statement& s) { s.ledger_hash = "0123456789abcdef"; }},
       {"predicate.ledger.entry.sequence", [](Statement& s) { s.ledger_sequence = 0; }},
       {"predicate.ledger.entry.previous_hash", [](Statement& s) { s.previous_hash.clear(); }},

@@ -21,6 +21,8 @@ std::string StateOf(const KnownKey& known) {
 absl::StatusOr<DirectoryLock> LockKeys(const DataDirectory& directory) {
   // Says what to do where there are no keys yet.
   DPAR_RETURN_IF_ERROR(ReadSigningKey(directory).status());
+  // Before there is a lock file of the wrong user's, which would keep the right one out.
+  DPAR_RETURN_IF_ERROR(CheckKeyOwner(directory));
   absl::StatusOr<DirectoryLock> lock = DirectoryLock::Acquire(directory.SigningKeyLock());
   if (absl::IsFailedPrecondition(lock.status())) {
     return absl::FailedPreconditionError(absl::StrCat("another `dpard keys` is changing the keys (it holds ",

@@ -100,18 +100,6 @@ absl::StatusOr<size_t> FindByPrefix(const std::vector<KnownKey>& keys, absl::str
   return *found;
 }
 
-// A key that another user made would be out of reach for the servers, and every finished job would wait for it.
-absl::Status CheckOwner(const std::string& path) {
-  DPAR_ASSIGN_OR_RETURN(const struct stat file, Identify(path));
-  if (file.st_uid == geteuid()) {
-    return absl::OkStatus();
-  }
-  return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD,
-                   absl::StrCat(path, " belongs to user ", file.st_uid, " and this is user ", geteuid(),
-                                ": run this command as the user that dpard runs as"),
-                   {{"resource", path}});
-}
-
 absl::Status WriteList(const DataDirectory& directory, const std::vector<KnownKey>& keys) {
   return WriteFileDurably(directory.SigningKeyList(), FormatKeyList(keys), kPublicMode);
 }
@@ -162,9 +150,25 @@ absl::StatusOr<std::vector<KnownKey>> ReadSigningKeys(const DataDirectory& direc
   return CompleteList(directory, current.verifying_key(), file);
 }
 
+absl::Status CheckKeyOwner(const DataDirectory& directory) {
+  const std::string path = directory.SigningKey();
+  DPAR_ASSIGN_OR_RETURN(const struct stat file, Identify(path));
+  if (file.st_uid == geteuid()) {
+    return absl::OkStatus();
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD,
+                   absl::StrCat(path, " belongs to user ", file.st_uid, " and this is user ", geteuid(),
+                                ": run this command as the user that dpard runs as"),
+                   {{"resource", path}});
+}
+
 absl::StatusOr<std::string> RotateSigningKey(const DataDirectory& directory, absl::Time now) {
-  DPAR_RETURN_IF_ERROR(CheckOwner(directory.SigningKey()));
+  DPAR_RETURN_IF_ERROR(CheckKeyOwner(directory));
   DPAR_ASSIGN_OR_RETURN(std::vector<KnownKey> keys, ReadSigningKeys(directory));
+  if (keys.size() >= kMaxListedKeys) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::LIMIT_EXCEEDED,
+                     absl::StrCat("there were ", kMaxListedKeys, " signing keys here, and a list holds no more"));
+  }
   DPAR_ASSIGN_OR_RETURN(const SigningKey fresh, SigningKey::Generate());
   keys.front().retire_time = now;
   KnownKey known(fresh.verifying_key());
@@ -179,7 +183,7 @@ absl::StatusOr<std::string> RotateSigningKey(const DataDirectory& directory, abs
 absl::StatusOr<std::string> RevokeSigningKey(const DataDirectory& directory, absl::string_view key_id,
                                              const std::string& reason, absl::Time now) {
   DPAR_RETURN_IF_ERROR(ValidateRevokeReason(reason));
-  DPAR_RETURN_IF_ERROR(CheckOwner(directory.SigningKey()));
+  DPAR_RETURN_IF_ERROR(CheckKeyOwner(directory));
   DPAR_ASSIGN_OR_RETURN(std::vector<KnownKey> keys, ReadSigningKeys(directory));
   DPAR_ASSIGN_OR_RETURN(const size_t found, FindByPrefix(keys, key_id));
   const std::string full_id = keys[found].key.key_id();
@@ -221,11 +225,30 @@ absl::StatusOr<bool> RepairPublicKey(const DataDirectory& directory) {
   return true;
 }
 
+namespace {
+
+// The key's file may have come back from a backup.
+absl::Status CheckNotRevoked(const DataDirectory& directory, const std::string& key_id) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<KnownKey> keys, ReadList(directory));
+  for (const KnownKey& known : keys) {
+    if (known.key.key_id() == key_id && known.revoke_time.has_value()) {
+      return MakeError(absl::StatusCode::kFailedPrecondition, v1::STORE_CORRUPT,
+                       absl::StrCat(directory.SigningKey(), " was revoked on ", KeyTimeText(*known.revoke_time),
+                                    "; `dpard keys rotate` makes another"),
+                       {{"resource", directory.SigningKey()}});
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status SigningKeys::Refresh() {
   DPAR_ASSIGN_OR_RETURN(const struct stat file, Identify(directory_.SigningKey()));
   if (!key_.has_value() || !IsSameFile(file, file_)) {
     // Were it replaced once more in between, the next call reads it again.
     DPAR_ASSIGN_OR_RETURN(SigningKey key, ReadSigningKey(directory_));
+    DPAR_RETURN_IF_ERROR(CheckNotRevoked(directory_, key.verifying_key().key_id()));
     if (key_.has_value()) {
       spdlog::info("certificates are signed with key {} from now on", key.verifying_key().key_id());
     }

@@ -35,6 +35,10 @@ absl::StatusOr<SigningKey> ReadSigningKey(const DataDirectory& directory);
 // Every public key, the one that signs now first, then the newest first. Only that one has no retire_time.
 absl::StatusOr<std::vector<KnownKey>> ReadSigningKeys(const DataDirectory& directory);
 
+// FAILED_PRECONDITION for another user than the one that the key belongs to: a key that it made would be out of reach
+// for the servers, and every finished job would wait for it.
+absl::Status CheckKeyOwner(const DataDirectory& directory);
+
 // Makes a new key and signs with it from now on; the id of the new key. Only one process at a time may change keys.
 // FAILED_PRECONDITION for another user than the one that the key belongs to.
 absl::StatusOr<std::string> RotateSigningKey(const DataDirectory& directory, absl::Time now);

@@ -120,6 +120,9 @@ TEST_F(SigningKeysTest, AnotherUserDoesNotChangeKeysThatServersCouldThenNotRead)
   EXPECT_EQ(RevokeSigningKey(*directory_, first_, "why", kSecond).status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(CurrentId(), first_);
+  std::ostringstream out;
+  EXPECT_EQ(RotateKey(*directory_, kSecond, out).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(fs::exists(directory_->SigningKeyLock())) << "it would keep the right user out";
 }
 
 TEST_F(SigningKeysTest, ADamagedListIsReportedAndNotOverwritten) {
@@ -227,6 +230,33 @@ TEST_F(SigningKeysTest, ARunningServerWaitsForAKeyThatCannotBeRead) {
 }
 
 // Whatever a server signs with while keys are rotated is in the list by then.
+TEST_F(SigningKeysTest, AServerDoesNotSignWithAKeyThatCameBackFromABackupAfterItWasRevoked) {
+  const std::string revoked = ReadWholeFile(directory_->SigningKey()).value();
+  ASSERT_TRUE(RevokeSigningKey(*directory_, first_, "the tape was stolen", kSecond).ok());
+  ASSERT_TRUE(WriteFileDurably(directory_->SigningKey(), revoked, 0600).ok());
+  SigningKeys keys(*directory_);
+  const absl::Status refused = keys.Current().status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("was revoked on"));
+  const std::string next = RotateSigningKey(*directory_, kThird).value();
+  EXPECT_EQ(keys.Current().value().verifying_key().key_id(), next);
+}
+
+TEST_F(SigningKeysTest, NoMoreKeysAreMadeThanAListHolds) {
+  std::vector<KnownKey> keys;
+  for (size_t i = 0; i + 1 < kMaxListedKeys; ++i) {
+    KnownKey known(SigningKey::Generate().value().verifying_key());
+    known.create_time = known.retire_time = kFirst;
+    keys.push_back(std::move(known));
+  }
+  ASSERT_TRUE(WriteFileDurably(directory_->SigningKeyList(), FormatKeyList(keys), 0644).ok());
+  const std::string list = ReadWholeFile(directory_->SigningKeyList()).value();
+  EXPECT_EQ(Keys().size(), kMaxListedKeys);
+  EXPECT_EQ(RotateSigningKey(*directory_, kSecond).status().code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(CurrentId(), first_);
+  EXPECT_EQ(ReadWholeFile(directory_->SigningKeyList()).value(), list);
+}
+
 TEST_F(SigningKeysTest, EveryKeyThatSignsIsListedWhileKeysAreRotated) {
   SigningKeys running(*directory_);
   std::atomic<bool> done = false;

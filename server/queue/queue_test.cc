@@ -404,7 +404,7 @@ TEST_P(QueueTest, AJobThatNobodyCouldHaveWrittenIsCorruption) {
   ASSERT_TRUE(Add("a", 1).ok());
   for (const char* change :
        {"state = 0", "state = 9", "state = 3", "attempts = -1", "failure = 'x'", "attempts = 4294967297", "plan = '{'",
-        "plan = '{]'", "plan = 'AAA='", "plan = '!'", "spec = '[]'", "memory_bytes = -1", "state = 2"}) {
+        "plan = '{]'", "plan = 'AAA='", "plan = '!'", "plan = ''", "spec = '[]'", "memory_bytes = -1", "state = 2"}) {
     const absl::Status undone = Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(t.Execute(absl::StrCat("UPDATE jobs SET ", change), {}).status());
       EXPECT_EQ(Reason(GetJob(t, "tenants/acme/jobs/a").status()), "STORE_CORRUPT") << change;

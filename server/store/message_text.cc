@@ -44,7 +44,8 @@ absl::Status UnpackMessage(const std::string& text, google::protobuf::Message& m
     return TextToMessage(text, message);
   }
   std::string bytes;
-  return absl::Base64Unescape(text, &bytes) && message.ParseFromString(bytes) ? absl::OkStatus() : Unreadable();
+  return !text.empty() && absl::Base64Unescape(text, &bytes) && message.ParseFromString(bytes) ? absl::OkStatus()
+                                                                                               : Unreadable();
 }
 
 google::protobuf::Timestamp ToTimestamp(int64_t microseconds) {

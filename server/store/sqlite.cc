@@ -223,7 +223,7 @@ class SqliteTransaction final : public Transaction {
     notices_.push_back(notice);
     return absl::OkStatus();
   }
-  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
+  [[nodiscard]] std::vector<std::string> TakeNotices() { return std::move(notices_); }
   // The error of a statement that was to change one row and did not: whatever the body made of it, nothing is
   // committed.
   [[nodiscard]] const absl::Status& unchanged() const { return unchanged_; }
@@ -287,12 +287,13 @@ absl::Status RunTurn(Connection& connection, const RollBackUnlessCommitted& whol
     turn.thrown = std::current_exception();
   }
   if (!whole.open()) {
-    return turn.status.ok() ? StoreUnavailable("SQLite rolled a group of transactions back") : turn.status;
+    // An error of this body's, and yet nobody's fault in the group: whoever tries again may succeed.
+    return StoreUnavailable(absl::StrCat("SQLite rolled a group of transactions back: ", turn.status.message()));
   }
   if (turn.thrown != nullptr || !turn.status.ok()) {
     DPAR_RETURN_IF_ERROR(connection.Run("ROLLBACK TO turn"));
   } else {
-    turn.notices = transaction.notices();
+    turn.notices = transaction.TakeNotices();
   }
   return connection.Run("RELEASE turn");
 }
@@ -381,7 +382,7 @@ class SqliteDatabase final : public Database {
     try {
       status = group.size() == 1 ? RunAlone(*group.front()) : RunGroup(*writer_, group);
     } catch (const std::bad_alloc&) {
-      status = StoreUnavailable("memory ran out");
+      status = out_of_memory_;
     }
     const absl::MutexLock lock(&turns_mutex_);
     for (Turn* const turn : group) {
@@ -397,7 +398,7 @@ class SqliteDatabase final : public Database {
     SqliteTransaction transaction(*writer_);
     try {
       DPAR_RETURN_IF_ERROR(RunTransaction(*writer_, "BEGIN IMMEDIATE", transaction, turn.body));
-      turn.notices = transaction.notices();
+      turn.notices = transaction.TakeNotices();
     } catch (...) {
       turn.thrown = std::current_exception();
     }
@@ -418,7 +419,8 @@ class SqliteDatabase final : public Database {
 
   const std::string path_;
   BusyNames names_;
-  const std::unique_ptr<Connection> writer_;  // of whoever leads
+  const std::unique_ptr<Connection> writer_;                               // of whoever leads
+  const absl::Status out_of_memory_ = StoreUnavailable("memory ran out");  // made while there is some
   absl::Mutex turns_mutex_;
   std::deque<Turn*> turns_ ABSL_GUARDED_BY(turns_mutex_);  // that wait
   bool led_ ABSL_GUARDED_BY(turns_mutex_) = false;         // whether someone runs a group

@@ -16,8 +16,9 @@ namespace {
 
 // What is wrong with a budget; empty when nothing is.
 absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string& budget_id,
-                                    const std::vector<KnownKey>& keys) {
+                                    const KeyReader& read_keys) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> envelopes, Envelopes(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<KnownKey> keys, read_keys());
   std::vector<EntryPosition> checkpoints;
   for (const std::string& envelope : envelopes) {
     const absl::StatusOr<Statement> statement = OpenSigned(envelope, keys);
@@ -36,13 +37,13 @@ absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string&
 
 }  // namespace
 
-absl::StatusOr<int64_t> CheckLedgers(Database& database, const std::vector<KnownKey>& keys, std::ostream& out) {
+absl::StatusOr<int64_t> CheckLedgers(Database& database, const KeyReader& read_keys, std::ostream& out) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> budgets,
                         ReadFrom(database, [](Transaction& transaction) { return AllBudgets(transaction); }));
   int64_t faults = 0;
   for (const std::string& budget : budgets) {
     DPAR_ASSIGN_OR_RETURN(const std::string fault, ReadFrom(database, [&](Transaction& transaction) {
-                            return FaultOf(transaction, budget, keys);
+                            return FaultOf(transaction, budget, read_keys);
                           }));
     if (!fault.empty()) {
       ++faults;

@@ -3,6 +3,7 @@
 #define DPAR_SERVER_WORKER_CHECK_LEDGERS_H_
 
 #include <cstdint>
+#include <functional>
 #include <ostream>
 #include <vector>
 
@@ -14,9 +15,11 @@ namespace dpar {
 
 // Verifies the chain of every budget against its cached sums and against the entries that this server's certificates
 // were signed for: so every model that was released has its posted entry. Writes a line for each budget at fault and a
-// summary; returns how many there are. `keys` are all that this server ever signed with. Time grows with all entries,
-// memory with the largest page.
-absl::StatusOr<int64_t> CheckLedgers(Database& database, const std::vector<KnownKey>& keys, std::ostream& out);
+// summary; returns how many there are. `read_keys` reads all that this server ever signed with; it is asked after each
+// budget's certificates were read, since a server that runs meanwhile may have begun to sign with another. Time grows
+// with all entries, memory with the largest page.
+using KeyReader = std::function<absl::StatusOr<std::vector<KnownKey>>()>;
+absl::StatusOr<int64_t> CheckLedgers(Database& database, const KeyReader& read_keys, std::ostream& out);
 
 }  // namespace dpar
 

@@ -28,7 +28,10 @@ class CheckLedgersTest : public testing::WorkerFixture {
   // What the check says, and how many ledgers are at fault.
   std::string Check(int64_t faults, const VerifyingKey& key) {
     std::ostringstream out;
-    EXPECT_EQ(CheckLedgers(store_.database(), {key}, out).value(), faults);
+    EXPECT_EQ(CheckLedgers(
+                  store_.database(), [&] { return std::vector<KnownKey>{key}; }, out)
+                  .value(),
+              faults);
     return out.str();
   }
   std::string Check(int64_t faults) { return Check(faults, key_.verifying_key()); }

@@ -65,11 +65,13 @@ TEST_F(LeaseTest, AWorkerThatLostItsLeaseCannotPost) {
   const StoredJob stalled = LeaseAndDie(absl::Milliseconds(1));
   absl::SleepFor(absl::Milliseconds(5));
   const JobOutput output = {"a", 1, "b", 2, "", std::nullopt, stalled.lease};
-  EXPECT_EQ(Release(store_.database(), key_, stalled, output).code(), absl::StatusCode::kFailedPrecondition)
+  EXPECT_EQ(Release(store_.database(), Key(), stalled, output, AccountantEpsilon(stalled).value()).code(),
+            absl::StatusCode::kFailedPrecondition)
       << "expired, though nobody else took the job";
   ASSERT_TRUE(worker_.Start().ok());
   AwaitState(v1::Job::SUCCEEDED);
-  EXPECT_EQ(Release(store_.database(), key_, stalled, output).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Release(store_.database(), Key(), stalled, output, AccountantEpsilon(stalled).value()).code(),
+            absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(GiveUp(store_.database(), stalled, absl::InternalError("x"), StopCause::kNone, 2).status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
@@ -93,8 +95,9 @@ TEST_F(LeaseTest, AReleaseThatIsRepeatedIsFoundAndNotPostedAgain) {
   ASSERT_TRUE(Submit(5).ok());
   const StoredJob stored = LeaseAndDie();
   const JobOutput output = {std::string(64, 'a'), 1, std::string(64, 'b'), 2, "", std::nullopt, stored.lease};
-  ASSERT_TRUE(Release(store_.database(), key_, stored, output).ok());
-  EXPECT_TRUE(Release(store_.database(), key_, stored, output).ok()) << "as after a commit whose answer was lost";
+  ASSERT_TRUE(Release(store_.database(), Key(), stored, output, AccountantEpsilon(stored).value()).ok());
+  EXPECT_TRUE(Release(store_.database(), Key(), stored, output, AccountantEpsilon(stored).value()).ok())
+      << "as after a commit whose answer was lost";
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
 }
 
@@ -151,7 +154,7 @@ TEST_F(LeaseTest, FilesOfAttemptsThatReleasedNothingAreSwept) {
   EXPECT_FALSE(std::filesystem::exists(unknown));
   EXPECT_TRUE(std::filesystem::exists(current)) << "the attempt that holds the lease may be writing it";
   const JobOutput output = {std::string(64, 'a'), 1, std::string(64, 'b'), 2, "", std::nullopt, stored.lease};
-  ASSERT_TRUE(Release(store_.database(), key_, stored, output).ok());
+  ASSERT_TRUE(Release(store_.database(), Key(), stored, output, AccountantEpsilon(stored).value()).ok());
   const std::string late = leave(kJob, stored.lease + 1);
   ASSERT_TRUE(SweepModels(store_.database(), store_.directory()).ok());
   EXPECT_TRUE(std::filesystem::exists(current)) << "a model that was released stays";
@@ -165,8 +168,7 @@ TEST_F(LeaseTest, SeveralJobsRunAtOnceWithinTheirMemory) {
   options.slots = 3;
   options.max_running_jobs = 3;
   options.total_bytes = 2 * bytes + bytes / 2;
-  Worker worker(
-      store_.database(), store_.directory(), [this] { return key_; }, board_, options);
+  Worker worker(store_.database(), store_.directory(), Key(), board_, options);
   v1::TrainingSpec spec = Spec(0.1);
   spec.mutable_options()->set_steps(kLongRun * 10);
   const PlannedJob longer = *PlanJob(store_.database(), spec, kLimits);

@@ -110,13 +110,6 @@ absl::Status ReadAhead(Transaction& transaction, const StoredJob& stored) {
                                   : ReadReservationAhead(transaction, stored.budget_id, stored.job.name());
 }
 
-// What the certificate of a job that costs something says its event costs. Asked for before the transaction, because
-// the accountant may take a second.
-absl::StatusOr<double> AccountantEpsilon(const StoredJob& stored) {
-  const v1::Plan& plan = stored.job.plan();
-  return stored.budget_id.empty() ? 0.0 : EventEpsilon(plan.event(), plan.delta());
-}
-
 Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1::Dataset& dataset, absl::Time now) {
   Statement statement;
   statement.subjects = {{"model.npz", output.weights_sha256}, {"model.pt", output.script_sha256}};
@@ -159,14 +152,19 @@ absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const En
 
 }  // namespace
 
+absl::StatusOr<double> AccountantEpsilon(const StoredJob& stored) {
+  const v1::Plan& plan = stored.job.plan();
+  return stored.budget_id.empty() ? 0.0 : EventEpsilon(plan.event(), plan.delta());
+}
+
 // Why an attempt that crashed needs no price of its own. Everything an attempt makes stays in this process and in the
 // files of its own directory, which no call serves. Those become visible here and nowhere else: in the transaction
 // below, which also posts. If it commits, the job has ended and never runs again. If it does not, nothing of the
 // attempt was seen by anybody but its timing, which is not protected; the next attempt draws fresh noise, and the same
 // reservation covers it.
-absl::Status Release(Database& database, const SigningKey& key, const StoredJob& stored, const JobOutput& output) {
+absl::Status Release(Database& database, const SigningKeySource& key, const StoredJob& stored, const JobOutput& output,
+                     double accountant_epsilon) {
   const std::string& name = stored.job.name();
-  DPAR_ASSIGN_OR_RETURN(const double accountant_epsilon, AccountantEpsilon(stored));
   DPAR_SEAM("saved");
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_RETURN_IF_ERROR(ReadAhead(transaction, stored));
@@ -189,7 +187,9 @@ absl::Status Release(Database& database, const SigningKey& key, const StoredJob&
     }
     DPAR_SEAM("posted");
     JobOutput certified = output;
-    DPAR_ASSIGN_OR_RETURN(certified.envelope, SignStatement(statement, key));
+    // Asked for here and not before: nothing is signed with a key that was revoked meanwhile.
+    DPAR_ASSIGN_OR_RETURN(const SigningKey signing_key, key());
+    DPAR_ASSIGN_OR_RETURN(certified.envelope, SignStatement(statement, signing_key));
     DPAR_RETURN_IF_ERROR(Succeed(transaction, name, certified, context.time));
     DPAR_RETURN_IF_ERROR(transaction.Notify(name));
     DPAR_SEAM("succeeded");

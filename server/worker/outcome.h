@@ -7,6 +7,7 @@
 #ifndef DPAR_SERVER_WORKER_OUTCOME_H_
 #define DPAR_SERVER_WORKER_OUTCOME_H_
 
+#include <functional>
 #include <optional>
 
 #include "absl/status/status.h"
@@ -18,10 +19,18 @@
 
 namespace dpar {
 
+// The key to sign with at this moment; UNAVAILABLE when it cannot be read, and then a finished job waits for it.
+using SigningKeySource = std::function<absl::StatusOr<SigningKey>()>;
+
+// What the accountant gives for the job's event, for its certificate; 0 for public data. Cheap for Gaussian events, up
+// to some seconds for others, so it is worked out before the release.
+absl::StatusOr<double> AccountantEpsilon(const StoredJob& stored);
+
 // The one way out for a model: certificate, posted entry and final state become visible together. CANCELLED, and
 // nothing done, when a cancel came first; FAILED_PRECONDITION when the lease is lost. After an error it may be called
 // again: a release that took place is found.
-absl::Status Release(Database& database, const SigningKey& key, const StoredJob& stored, const JobOutput& output);
+absl::Status Release(Database& database, const SigningKeySource& key, const StoredJob& stored, const JobOutput& output,
+                     double accountant_epsilon);
 
 // Ends or puts back a job whose attempt gave no output, because of `cause` or because it was stopped; the state it is
 // in then. FAILED_PRECONDITION when the lease is lost.

@@ -181,10 +181,12 @@ void Worker::RemoveFiles(const StoredJob& stored) const {
 absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr<JobOutput>& output) {
   absl::Status cause = output.status();
   if (output.ok()) {
+    // Neither is the ledger's: what a price takes, and a key that cannot be read.
+    DPAR_ASSIGN_OR_RETURN(const double accountant_epsilon, AccountantEpsilon(attempt.stored()));
+    DPAR_RETURN_IF_ERROR(key_().status());
     // Also when the lease is said to be lost: it is, too, once the release was committed.
     cause = TimeLedgerCommit(options_.metrics, LedgerCommit::kRelease, [&]() -> absl::Status {
-      DPAR_ASSIGN_OR_RETURN(const SigningKey key, key_());
-      return Release(database_, key, attempt.stored(), *output);
+      return Release(database_, key_, attempt.stored(), *output, accountant_epsilon);
     });
     if (cause.ok()) {
       CountEnd(v1::Job::SUCCEEDED);

@@ -20,6 +20,7 @@
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/worker/attempt.h"
+#include "server/worker/outcome.h"
 #include "server/worker/progress.h"
 
 namespace dpar {
@@ -35,9 +36,6 @@ struct WorkerOptions {
   absl::Duration lease = absl::Seconds(30);
   Metrics* metrics = nullptr;  // may be missing
 };
-
-// The key that certificates are signed with now. UNAVAILABLE when it cannot be had for the moment.
-using SigningKeySource = std::function<absl::StatusOr<SigningKey>()>;
 
 // One thread for every slot, and one that keeps their leases. Everything passed in outlives it.
 class Worker {

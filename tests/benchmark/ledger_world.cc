@@ -158,7 +158,10 @@ std::string LedgerWorld::RunJob(int client) {
   }
   JobOutput output = output_;
   output.lease = leased->lease;
-  Require(Release(store_.database(), key_, *leased, output), "a model could not be released");
+  const absl::StatusOr<double> epsilon = AccountantEpsilon(*leased);
+  Require(epsilon.status(), "a job has no price");
+  const SigningKeySource key = [this] { return key_; };
+  Require(Release(store_.database(), key, *leased, output, *epsilon), "a model could not be released");
   commits_ += 2;
   return leased->job.name();
 }

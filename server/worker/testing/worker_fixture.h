@@ -212,10 +212,14 @@ class WorkerFixture : public ::testing::Test {
     return leased;
   }
 
+  SigningKeySource Key() const {
+    return [this] { return key_; };
+  }
+
   TemporaryStore store_;
   ProgressBoard board_;
   SigningKey key_ = *SigningKey::Generate();
-  Worker worker_{store_.database(), store_.directory(), [this] { return key_; }, board_, Options()};
+  Worker worker_{store_.database(), store_.directory(), Key(), board_, Options()};
 };
 
 }  // namespace dpar::testing
