@@ -26,9 +26,10 @@ constexpr absl::string_view kArray = "graphml";
 
 // What a key's values are to us.
 struct Key {
-  enum class Meaning { kIgnored, kFeature, kLabel, kWeight, kClassCount };
+  enum class Meaning { kIgnored, kFeature, kLabel, kClassCount };
   Meaning meaning = Meaning::kIgnored;
-  int32_t column = 0;  // of a feature
+  int32_t column = 0;           // of a feature
+  bool is_edge_weight = false;  // a key for all elements can be this besides
 };
 
 std::string Attribute(const XmlEvent& event, const std::string& name) {
@@ -89,11 +90,12 @@ class Reader {
                  ? absl::OkStatus()
                  : events_.Refuse("begins a second graph or a nested one");
     }
-    if (event.name == "node" && Within("graph")) {
-      return StartNode(event);
-    }
-    if (event.name == "edge" && Within("graph")) {
-      return StartEdge(event);
+    if (event.name == "node" || event.name == "edge") {
+      // Elsewhere it would be taken for one of the graph where it ends.
+      if (!Within("graph")) {
+        return events_.Refuse("holds a node or an edge that is not directly within the graph");
+      }
+      return event.name == "node" ? StartNode(event) : StartEdge(event);
     }
     if (event.name == "hyperedge" || event.name == "port") {
       return events_.Refuse("holds a hyperedge or a port, which a graph of ours has none of");
@@ -111,20 +113,22 @@ class Reader {
   absl::Status StartKey(const XmlEvent& event) {
     const std::string name = Attribute(event, "attr.name");
     const std::string type = Attribute(event, "attr.type");
-    const std::string domain = Attribute(event, "for");
+    const std::string stated_domain = Attribute(event, "for");
+    const std::string domain = stated_domain.empty() ? "all" : stated_domain;
+    const bool is_for_nodes = domain == "node" || domain == "all";
     key_ = Key();
-    if (domain == "node" && name == "label") {
-      if (type != "int" && type != "long") {
-        return events_.Refuse("declares a label that is no integer: labels are 0, 1, 2, ...");
-      }
+    key_.is_edge_weight = name == "weight" && (domain == "edge" || domain == "all");
+    if (is_for_nodes && name == "label" && type == "boolean") {
+      return events_.Refuse("declares a label that is no integer: labels are 0, 1, 2, ...");
+    }
+    if (is_for_nodes && name == "label" && IsNumberType(type)) {
       key_.meaning = Key::Meaning::kLabel;
-    } else if ((domain == "node" || domain == "all") && IsNumberType(type)) {
+    } else if (is_for_nodes && IsNumberType(type)) {
       if (columns_ >= limits_.max_features) {
         return LimitError("max_features", limits_.max_features);
       }
-      key_ = {Key::Meaning::kFeature, static_cast<int32_t>(columns_++)};
-    } else if (domain == "edge" && name == "weight") {
-      key_.meaning = Key::Meaning::kWeight;
+      key_.meaning = Key::Meaning::kFeature;
+      key_.column = static_cast<int32_t>(columns_++);
     } else if (domain == "graph" && name == "num_classes") {
       key_.meaning = Key::Meaning::kClassCount;
     }
@@ -167,13 +171,16 @@ class Reader {
       return ParseNumber(text) == 0.0F ? absl::OkStatus()
                                        : events_.Refuse("gives a feature a default other than 0, which is not read");
     }
+    if (name == "default" && key_.meaning == Key::Meaning::kLabel) {
+      return events_.Refuse("gives the label a default, which is not read: a node without a label has none");
+    }
     if (name != "data") {
       return absl::OkStatus();
     }
     if (Within("node")) {
       return NodeData(text);
     }
-    if (Within("edge") && key_.meaning == Key::Meaning::kWeight) {
+    if (Within("edge") && key_.is_edge_weight) {
       const std::optional<float> weight = ParseNumber(text);
       const bool same = weight.has_value() && (!weight_.has_value() || weight == weight_);
       weight_ = weight;
@@ -200,12 +207,16 @@ class Reader {
       graph.features.columns.push_back(key_.column);
       graph.features.values.push_back(*value);
     } else if (key_.meaning == Key::Meaning::kLabel) {
-      int64_t label = 0;
-      if (!absl::SimpleAtoi(text, &label) || label < kUnlabelled) {
+      // Tools that know no integers write 2 as 2.0.
+      double label = 0;
+      if (!absl::SimpleAtod(text, &label) || label != std::floor(label) || label < kUnlabelled) {
         return events_.Refuse("holds a label that is neither -1 nor 0, 1, 2, ...");
       }
-      if (label >= limits_.max_classes) {
+      if (label >= static_cast<double>(limits_.max_classes)) {
         return LimitError("max_classes", limits_.max_classes);
+      }
+      if (graph.labels.back() != kUnlabelled) {
+        return events_.Refuse("gives a node a second label");
       }
       graph.labels.back() = static_cast<int32_t>(label);
     }

@@ -114,13 +114,44 @@ TEST_F(GraphMlFileTest, WhatIsNoGraphIsRefusedAtItsLine) {
   ExpectRefused("<data key=\"d0\">1.5", "<data key=\"d0\">inf", "no finite number");
   ExpectRefused("<data key=\"d2\">2", "<data key=\"d2\">-2", "neither -1 nor");
   ExpectRefused("<data key=\"d2\">2", "<data key=\"d9\">2", "was not declared");
-  ExpectRefused("attr.name=\"label\" attr.type=\"int\"", "attr.name=\"label\" attr.type=\"string\"", "no integer");
+  ExpectRefused("<data key=\"d2\">2", "<data key=\"d2\">1.5", "neither -1 nor");
+  ExpectRefused("<data key=\"d2\">2", "<data key=\"d2\">nan", "neither -1 nor");
+  ExpectRefused("<data key=\"d2\">2", "<data key=\"d2\">1</data><data key=\"d2\">2", "second label");
+  ExpectRefused("attr.name=\"label\" attr.type=\"int\"", "attr.name=\"label\" attr.type=\"boolean\"", "no integer");
+  ExpectRefused("attr.name=\"label\" attr.type=\"int\"", "attr.name=\"label\" attr.type=\"string\"", "no label");
+  ExpectRefused("attr.type=\"int\"/>", "attr.type=\"int\"><default>0</default></key>", "gives the label a default");
   ExpectRefused("<default>false</default>", "<default>true</default>", "default other than 0");
   ExpectRefused("<data key=\"w\">1<", "<data key=\"w\">2<", "weight");
   ExpectRefused("<edge source=\"d\" target=\"d\"/>", "<hyperedge/>", "hyperedge");
   ExpectRefused("<node id=\"d\"/>", "<node id=\"d\"><graph/></node>", "nested");
   ExpectRefused("id=\"d1\"", "id=\"d0\"", "declares a key for the second time");
   ExpectRefused("<data key=\"d0\">1.5</data>", "<data key=\"d0\">1</data><data key=\"d0\">2</data>", "twice");
+}
+
+TEST_F(GraphMlFileTest, NodesAndEdgesStandDirectlyWithinTheGraph) {
+  const std::string fault = "not directly within the graph";
+  ExpectRefused("<graph edgedefault=\"directed\">", "<node id=\"z\"><data key=\"d2\">1</data></node><graph>", fault);
+  ExpectRefused("<graph edgedefault=\"directed\">", "<desc><node/></desc><graph>", fault);
+  ExpectRefused("<node id=\"d\"/>", "<node id=\"d\"><node id=\"e\"><data key=\"d2\">1</data></node></node>", fault);
+  ExpectRefused("<node id=\"d\"/>", "<node id=\"d\"><edge source=\"c\" target=\"c\"/></node>", fault);
+}
+
+TEST_F(GraphMlFileTest, LabelsAreWholeNumbersOfAnyTypeAndATextOfThatNameIsNone) {
+  // Gephi writes a text to display, and other tools write whole numbers as 2.0 or leave out what a key is for.
+  const std::string label = "<key id=\"d2\" for=\"node\" attr.name=\"label\" attr.type=\"int\"/>";
+  for (const char* other : {"<key id=\"d2\" for=\"node\" attr.name=\"label\" attr.type=\"double\"/>",
+                            "<key id=\"d2\" for=\"all\" attr.name=\"label\" attr.type=\"float\"/>",
+                            "<key id=\"d2\" attr.name=\"label\" attr.type=\"long\"/>",
+                            "<key id=\"t\" for=\"node\" attr.name=\"label\" attr.type=\"string\"/>"
+                            "<key id=\"d2\" attr.name=\"label\" attr.type=\"double\"/>"}) {
+    const auto imported = Read(absl::StrReplaceAll(kSmall, {{label, other},
+                                                            {"<data key=\"d2\">2<", "<data key=\"d2\">2.0<"},
+                                                            {"for=\"node\" attr.name=\"age\"", "attr.name=\"age\""}}));
+    ASSERT_TRUE(imported.ok()) << other << imported.status();
+    EXPECT_EQ(imported->graph.sizes, (PublicSizes{3, 2, 3})) << other;
+    EXPECT_THAT(imported->graph.labels, ElementsAre(0, 2, -1)) << other;
+    EXPECT_THAT(imported->graph.features.values, ElementsAre(1.5F, 1.0F)) << other;
+  }
 }
 
 TEST_F(GraphMlFileTest, WhatIsNoXmlOfThisKindIsRefused) {
