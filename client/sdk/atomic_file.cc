@@ -16,6 +16,8 @@
 namespace dpar {
 namespace {
 
+constexpr int kAttempts = 1000;  // to find a name that is free
+
 absl::Status WriteFailure(const std::string& path, int error) {
   return absl::InternalError(absl::StrCat("cannot write '", path, "': ", std::strerror(error)));
 }
@@ -43,12 +45,18 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, mode_t mo
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     return InvalidField("output", absl::StrCat("cannot write '", path, "': it is a directory"));
   }
-  std::string temporary = absl::StrCat(path, ".partial-", ::getpid());
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
-  if (descriptor < 0) {
-    return InvalidField("output", absl::StrCat("cannot write '", path, "': ", std::strerror(errno)));
+  // A file that is there already is somebody else's, who could read what is written into it.
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::string temporary = absl::StrCat(path, ".partial-", ::getpid(), "-", attempt);
+    const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
+    if (descriptor >= 0) {
+      return AtomicFile(path, std::move(temporary), descriptor);
+    }
+    if (errno != EEXIST) {
+      break;
+    }
   }
-  return AtomicFile(path, std::move(temporary), descriptor);
+  return InvalidField("output", absl::StrCat("cannot write '", path, "': ", std::strerror(errno)));
 }
 
 absl::Status AtomicFile::Append(absl::string_view bytes) {

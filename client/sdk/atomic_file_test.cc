@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/str_cat.h"
 #include "core/error.h"
 
 namespace dpar {
@@ -59,6 +61,19 @@ TEST_F(AtomicFileTest, WithoutCommitNothingIsLeftAndTheOldFileStays) {
   }
   EXPECT_EQ(Read(path), "old");
   EXPECT_EQ(FileCount(), 1);
+}
+
+TEST_F(AtomicFileTest, WhatSomebodyElsePutInTheWayIsNotWrittenTo) {
+  const std::string path = directory_ + "/file";
+  const std::string trap = absl::StrCat(path, ".partial-", ::getpid(), "-0");
+  const std::string link = absl::StrCat(path, ".partial-", ::getpid(), "-1");
+  std::ofstream(trap) << "theirs";
+  std::filesystem::create_symlink(trap, link);
+  ASSERT_TRUE(WriteFileAtomically(path, "secret", 0600).ok());
+  EXPECT_EQ(Read(path), "secret");
+  EXPECT_EQ(Read(trap), "theirs");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(FileCount(), 3);
 }
 
 TEST_F(AtomicFileTest, ADirectoryAndAMissingParentAreRefused) {

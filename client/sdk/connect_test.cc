@@ -164,6 +164,28 @@ TEST_F(ConnectTest, ProfilesAreListedReplacedAndRemoved) {
   EXPECT_THAT(store().List(), ElementsAre("b"));
 }
 
+TEST_F(ConnectTest, AProfileThatWasReplacedHalfWayIsNone) {
+  SaveCurrent("home", {.server = "home:1", .ca_pem = kPem, .token = "dpar_home_1"});
+  // The key cannot be written where a directory stands: what comes before it is replaced by then.
+  const std::string obstacle = store().directory() + "/profiles/home/client.key";
+  std::filesystem::create_directories(obstacle);
+  const Profile other = {.server = "other:1",
+                         .ca_pem = kPem,
+                         .token = "dpar_other_1",
+                         .client_certificate_pem = kPem,
+                         .client_key_pem = kKeyPem};
+  EXPECT_EQ(store().Save("home", other).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(store().Load("home").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(store().List(), IsEmpty());
+
+  std::filesystem::remove(obstacle);
+  ASSERT_EQ(store().Save("home", other), absl::OkStatus());
+  const auto saved = store().Load("home");
+  ASSERT_TRUE(saved.ok()) << saved.status();
+  EXPECT_EQ(saved->server, "other:1");
+  EXPECT_EQ(saved->token, "dpar_other_1");
+}
+
 TEST_F(ConnectTest, ProfilesThatAreNotThereAndNamesThatAreNoneAreRefused) {
   EXPECT_EQ(store().Load("gone").status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(store().Use("gone").code(), absl::StatusCode::kNotFound);

@@ -24,11 +24,19 @@ struct Part {
   const char* file;
   std::string Profile::*text;
 };
-constexpr std::array<Part, 5> kParts = {{{"server", &Profile::server},
-                                         {"ca.pem", &Profile::ca_pem},
+// Without a server there is no profile, so it is the last to be written.
+constexpr const char* kServerFile = "server";
+constexpr std::array<Part, 5> kParts = {{{"ca.pem", &Profile::ca_pem},
                                          {"token", &Profile::token},
                                          {"client.pem", &Profile::client_certificate_pem},
-                                         {"client.key", &Profile::client_key_pem}}};
+                                         {"client.key", &Profile::client_key_pem},
+                                         {kServerFile, &Profile::server}}};
+
+absl::Status RemoveFile(const std::string& path) {
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  return error ? absl::InternalError(absl::StrCat("cannot remove '", path, "': ", error.message())) : absl::OkStatus();
+}
 
 // Empty when it cannot be read: what is missing shows where it is needed.
 std::string ReadTrimmed(const std::string& path) {
@@ -49,7 +57,7 @@ std::vector<std::string> ProfileStore::List() const {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(absl::StrCat(directory_, "/profiles"), error)) {
     std::string name = entry.path().filename().string();
-    if (ValidateId("profile", name).ok() && std::filesystem::exists(entry.path() / "server", error)) {
+    if (ValidateId("profile", name).ok() && std::filesystem::exists(entry.path() / kServerFile, error)) {
       names.push_back(std::move(name));
     }
   }
@@ -65,7 +73,7 @@ std::string ProfileStore::Current() const {
 absl::Status ProfileStore::CheckExists(const std::string& name) const {
   DPAR_RETURN_IF_ERROR(ValidateId("profile", name));
   std::error_code error;
-  if (directory_.empty() || !std::filesystem::exists(absl::StrCat(PathOf(name), "/server"), error)) {
+  if (directory_.empty() || !std::filesystem::exists(absl::StrCat(PathOf(name), "/", kServerFile), error)) {
     return MakeError(absl::StatusCode::kNotFound, v1::RESOURCE_NOT_FOUND,
                      absl::StrCat("there is no profile '", name, "'"), {{"profile", name}});
   }
@@ -88,13 +96,14 @@ absl::Status ProfileStore::Save(const std::string& name, const Profile& profile)
   }
   const std::string path = PathOf(name);
   DPAR_RETURN_IF_ERROR(MakePrivateDirectory(path));
-  std::error_code error;
+  // Whoever is stopped half-way leaves no profile, rather than one server with the token of another.
+  DPAR_RETURN_IF_ERROR(RemoveFile(absl::StrCat(path, "/", kServerFile)));
   for (const Part& part : kParts) {
     const std::string& text = profile.*(part.text);
     const std::string file = absl::StrCat(path, "/", part.file);
     // What the profile had before must not be left beside what it has now.
     if (text.empty()) {
-      std::filesystem::remove(file, error);
+      DPAR_RETURN_IF_ERROR(RemoveFile(file));
     } else {
       DPAR_RETURN_IF_ERROR(WriteFileAtomically(file, text + "\n", kPrivateFileMode));
     }
