@@ -74,6 +74,14 @@ TEST(AppTest, EveryCommandHasHelpWithAnExampleOfItself) {
   }
 }
 
+TEST(AppTest, ACommandThatHasAShortFormIsListedInItsGroupAllTheSame) {
+  const CommandRun run = RunCommand({"certificate", "--help"});
+  EXPECT_EQ(run.exit_code, 0);
+  for (const char* command : {"  verify ", "  show ", "  keys "}) {
+    EXPECT_THAT(run.out, HasSubstr(command));
+  }
+}
+
 TEST(AppTest, VersionIsPrinted) {
   const CommandRun run = RunCommand({"--version"});
   EXPECT_EQ(run.exit_code, 0);

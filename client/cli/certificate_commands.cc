@@ -222,15 +222,15 @@ void AddCertificateOptions(CLI::App& command, CertificateArguments& arguments) {
                    "Ask the server for its keys, whether one was revoked, and whether its ledger holds the entry");
 }
 
-void AddVerify(CLI::App& parent, Command& chosen, const std::string& name, const std::string& group) {
+CLI::App* AddVerify(CLI::App& parent, Command& chosen, const std::string& name) {
   const auto arguments = std::make_shared<CertificateArguments>();
   CLI::App* command = parent.add_subcommand("verify", "Check a certificate: signature, model, and epsilon recomputed");
-  command->group(group);
   AddCertificateOptions(*command, *arguments);
   command->get_option("--model")->required();
   command->footer(
       Examples(absl::StrCat("  dpar ", name, " out/certificate.json --model out/model.npz --key signing.pub")));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunVerify(s, *arguments); }; });
+  return command;
 }
 
 void AddShow(CLI::App& group, Command& chosen) {
@@ -252,11 +252,11 @@ void AddKeys(CLI::App& group, Command& chosen) {
 
 void AddCertificateCommands(CLI::App& app, Command& chosen) {
   CLI::App* group = AddCommandGroup(app, "certificate", "Check, read and print certificates", kLocalGroup);
-  AddVerify(*group, chosen, "certificate verify", "");
+  AddVerify(*group, chosen, "certificate verify");
   AddShow(*group, chosen);
   AddKeys(*group, chosen);
 }
 
-void AddCertificateShortForms(CLI::App& app, Command& chosen) { AddVerify(app, chosen, "verify", kShortGroup); }
+void AddCertificateShortForms(CLI::App& app, Command& chosen) { AddVerify(app, chosen, "verify")->group(kShortGroup); }
 
 }  // namespace dpar

@@ -70,17 +70,23 @@ std::string SizesText(const PublicSizes& sizes) {
 }
 
 Json ConversionJson(const std::string& path, const GraphView& graph, const ImportReport& report) {
-  return {{"file", path},
-          {"node_count", graph.sizes.node_count},
-          {"feature_count", graph.sizes.feature_count},
-          {"class_count", graph.sizes.class_count},
-          {"edge_count", graph.edges.edge_count()},
-          {"import",
-           {{"edges_symmetrised", report.edges_symmetrised},
-            {"duplicates_merged", report.duplicates_merged},
-            {"self_loops_dropped", report.self_loops_dropped},
-            {"unlabelled_nodes", graph.CountUnlabelled()},
-            {"zero_features_dropped", report.zero_features_dropped}}}};
+  Json json = {{"node_count", graph.sizes.node_count},
+               {"feature_count", graph.sizes.feature_count},
+               {"class_count", graph.sizes.class_count},
+               {"edge_count", graph.edges.edge_count()},
+               {"import",
+                {{"edges_symmetrised", report.edges_symmetrised},
+                 {"duplicates_merged", report.duplicates_merged},
+                 {"self_loops_dropped", report.self_loops_dropped},
+                 {"unlabelled_nodes", graph.CountUnlabelled()},
+                 {"zero_features_dropped", report.zero_features_dropped}}}};
+  if (IsCsvName(path)) {
+    const CsvGraphFiles files = CsvFilesOf(path);
+    json["files"] = {{"edges", files.edges}, {"features", files.features}, {"labels", files.labels}};
+  } else {
+    json["file"] = path;
+  }
+  return json;
 }
 
 void PrintConversion(Session& session, const std::string& path, const GraphView& graph, const ImportReport& report) {

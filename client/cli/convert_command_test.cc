@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "absl/strings/str_cat.h"
 #include "client/cli/command_run.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/sealed_graph.h"
@@ -136,6 +137,17 @@ TEST_F(ConvertCommandTest, RewritesAGraphFileInItsNormalForm) {
   EXPECT_EQ(Bytes("b.npz"), Bytes("a.npz")) << "it was in normal form already";
   ASSERT_EQ(RunCommand({"graph", "convert", Path("a.npz"), "-o", Path("a.npz")}).exit_code, 0) << "also in its place";
   EXPECT_EQ(Bytes("a.npz"), Bytes("b.npz"));
+}
+
+TEST_F(ConvertCommandTest, NamesTheThreeFilesThatTextIs) {
+  ASSERT_EQ(ConvertText("a.npz").exit_code, 0);
+  const CommandRun run = RunCommand({"graph", "convert", Path("a.npz"), "-o", Path("b.csv"), "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_FALSE(run.json().contains("file"));
+  for (const char* part : {"edges", "features", "labels"}) {
+    EXPECT_EQ(run.json()["files"][part], Path(absl::StrCat("b.", part, ".csv")));
+    EXPECT_TRUE(std::filesystem::exists(Path(absl::StrCat("b.", part, ".csv"))));
+  }
 }
 
 TEST_F(ConvertCommandTest, WritesAndReadsSealedGraphs) {

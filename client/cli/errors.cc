@@ -131,6 +131,9 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
       }
       return {};
     case v1::INVALID_GRAPH:
+      if (context.command == "graph inspect") {
+        return {"dpar graph convert FILE -o graph.npz   (reads GraphML and text files, which inspect does not)"};
+      }
       return {"dpar graph inspect FILE   (checks the file without sending it)"};
     case v1::UPLOAD_DIGEST_MISMATCH:
     case v1::UPLOAD_INCOMPLETE:

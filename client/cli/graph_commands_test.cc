@@ -14,6 +14,7 @@ namespace {
 
 using testing::CommandRun;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using testing::RunCommand;
 
 class GraphCommandsTest : public ::testing::Test {
@@ -153,6 +154,8 @@ TEST_F(GraphCommandsTest, BadFilesAreToldApart) {
   const CommandRun text = RunCommand({"graph", "inspect", Path("text.npz"), "--json"});
   EXPECT_EQ(text.exit_code, 1);
   EXPECT_EQ(text.json()["error"]["reason"], "INVALID_GRAPH");
+  EXPECT_THAT(text.err, HasSubstr("try: dpar graph convert FILE"));
+  EXPECT_THAT(text.err, Not(HasSubstr("try: dpar graph inspect")));
   EXPECT_EQ(RunCommand({"graph", "inspect", Path("empty.npz")}).exit_code, 1);
 }
 

@@ -1,12 +1,15 @@
 // dpar login, dpar profile list | show | use | remove.
+#include <signal.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
@@ -22,25 +25,41 @@ namespace {
 
 constexpr const char* kDefaultProfile = "default";
 
-// While it lives, what is typed does not show.
+// While it lives, what is typed does not show. A terminal outlives its commands, so whoever ends this one by a signal
+// gets it back as it was. One at a time.
 class HiddenInput {
  public:
-  HiddenInput() : changed_(::tcgetattr(STDIN_FILENO, &before_) == 0) {
+  HiddenInput() {
+    if (::tcgetattr(STDIN_FILENO, &before_) != 0) {
+      return;
+    }
+    changed_ = true;
+    struct sigaction ending {};
+    ending.sa_handler = [](int) {
+      ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
+      ::_exit(kInterrupted);
+    };
+    ::sigaction(SIGINT, &ending, &old_interrupt_);
+    ::sigaction(SIGTERM, &ending, &old_terminate_);
     termios hidden = before_;
     hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-    changed_ = changed_ && ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden) == 0;
+    ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &hidden);
   }
   ~HiddenInput() {
     if (changed_) {
       ::tcsetattr(STDIN_FILENO, TCSAFLUSH, &before_);
+      ::sigaction(SIGINT, &old_interrupt_, nullptr);
+      ::sigaction(SIGTERM, &old_terminate_, nullptr);
     }
   }
   HiddenInput(const HiddenInput&) = delete;
   HiddenInput& operator=(const HiddenInput&) = delete;
 
  private:
-  termios before_{};
-  bool changed_;
+  static inline termios before_{};  // static, because a signal's handler has no other place to look
+  struct sigaction old_interrupt_ {};
+  struct sigaction old_terminate_ {};
+  bool changed_ = false;
 };
 
 // From a file, or typed unseen, or piped in: never from the command line, which everybody on the machine can read.
@@ -65,26 +84,64 @@ absl::StatusOr<std::string> ReadToken(Session& session) {
   return token;
 }
 
-absl::StatusOr<int> RunLogin(Session& session, const std::string& name) {
-  DPAR_RETURN_IF_ERROR(ValidateId("name", name));
+// Whether a client certificate is named, so that no token is needed. A token's file as an argument comes before the
+// environment, and a profile as an argument is instead of it.
+bool IsByCertificate(const ConnectSettings& settings, const Variables& variables) {
+  if (!settings.client_cert.empty() || !settings.client_key.empty()) {
+    return true;
+  }
+  const auto is_set = [&](const char* variable) { return !variables(variable).value_or("").empty(); };
+  return settings.token_file.empty() && settings.profile.empty() &&
+         (is_set("DPAR_CLIENT_CERT") || is_set("DPAR_CLIENT_KEY"));
+}
+
+// The name to keep a login under: --name, or the profile that --profile says the command is about.
+absl::StatusOr<std::string> LoginName(const std::optional<std::string>& name, const std::string& profile) {
+  if (name.has_value() && !profile.empty() && *name != profile) {
+    return InvalidField("name", absl::StrCat("--name ", *name, " and --profile ", profile,
+                                             " name two profiles: give one of them, the one to log in to"));
+  }
+  std::string chosen = profile.empty() ? name.value_or(kDefaultProfile) : profile;
+  DPAR_RETURN_IF_ERROR(ValidateId("name", chosen));
+  return chosen;
+}
+
+absl::StatusOr<int> RunLogin(Session& session, const std::optional<std::string>& typed_name) {
   const ProfileStore store(session.variables());
   ConnectSettings settings = session.settings();
+  DPAR_ASSIGN_OR_RETURN(const std::string name, LoginName(typed_name, settings.profile));
+  if (!store.Load(name).ok()) {
+    // It is about to be made.
+    settings.profile.clear();
+  }
+  const bool by_certificate = IsByCertificate(settings, session.variables());
   // What a profile of this name had is replaced, and what the environment says of tokens is not what is kept.
   settings.token_file.clear();
-  const bool by_certificate = !settings.client_cert.empty();
   std::string token;
   if (!by_certificate) {
     DPAR_ASSIGN_OR_RETURN(token, ReadToken(session));
   }
+  // The profile as an argument would hide the token that was just read; as a variable it hides the others only.
+  const std::string profile = std::exchange(settings.profile, "");
   const Variables variables = [&](const std::string& variable) -> std::optional<std::string> {
     if (variable == "DPAR_TOKEN") {
       return by_certificate ? std::nullopt : std::optional(token);
     }
+    if (!by_certificate && absl::StartsWith(variable, "DPAR_CLIENT_")) {
+      return std::nullopt;
+    }
+    if (!profile.empty() && absl::StartsWith(variable, "DPAR_")) {
+      return variable == "DPAR_PROFILE" ? std::optional(profile) : std::nullopt;
+    }
     return variable == "DPAR_TOKEN_FILE" ? std::nullopt : session.variables()(variable);
   };
   DPAR_ASSIGN_OR_RETURN(ConnectOptions options, ResolveConnection(settings, variables));
-  // The current profile's is another login's.
+  // The current profile's token or certificate is another login's.
   options.token = token;
+  if (!by_certificate) {
+    options.client_certificate_pem.clear();
+    options.client_key_pem.clear();
+  }
   DPAR_ASSIGN_OR_RETURN(const v1::Identity identity, Connection::Open(options)->WhoAmI());
   DPAR_RETURN_IF_ERROR(store.Save(
       name, {options.server, options.ca_pem, options.token, options.client_certificate_pem, options.client_key_pem}));
@@ -183,10 +240,10 @@ void AddNamed(CLI::App& group, const std::string& name, const std::string& descr
 }  // namespace
 
 void AddProfileCommands(CLI::App& app, Command& chosen) {
-  const auto name = std::make_shared<std::string>(kDefaultProfile);
+  const auto name = std::make_shared<std::optional<std::string>>();
   CLI::App* login = app.add_subcommand("login", "Check a server and a token, and keep them as a profile");
   login->group(kStartGroup);
-  login->add_option("--name", *name, "Name of the profile")->capture_default_str();
+  login->add_option("--name", *name, "Name of the profile (default: that of --profile,\nelse default)");
   login->footer(
       Examples("  dpar login --server 127.0.0.1:7443 --ca ca.pem\n"
                "  dpar login --server 127.0.0.1:7443 --ca ca.pem --token-file owner.token --name work\n"

@@ -225,7 +225,13 @@ absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments
   const std::string key_file = KeepDigestKey(session, *response);
   std::optional<v1::Budget> budget;
   if (!arguments.is_public) {
-    DPAR_ASSIGN_OR_RETURN(budget, connection->GetBudget(absl::StrCat(response->dataset().name(), "/budget")));
+    // The dataset is sealed and its key is told this once, so nothing that fails from here on may hide it.
+    if (auto asked = connection->GetBudget(absl::StrCat(response->dataset().name(), "/budget")); asked.ok()) {
+      budget = *std::move(asked);
+    } else {
+      session.err() << "note: the dataset is sealed, but its cap could not be asked for (" << asked.status().message()
+                    << ");\ndpar budget show " << IdOf(response->dataset().name()) << " shows it.\n";
+    }
   }
   if (!session.json()) {
     PrintUploaded(session, *response, budget, CapOrigin(arguments, *response), key_file);

@@ -155,6 +155,20 @@ TEST_F(TerminalTest, ATokenThatIsTypedDoesNotShow) {
   EXPECT_THAT(whoami.out, HasSubstr(tenant.name));
 }
 
+TEST_F(TerminalTest, ATerminalShowsAgainWhatIsTypedAfterAnInterruptedLogin) {
+  const TenantAccess tenant = server().NewTenant();
+  Environment environment = For(tenant);
+  environment.erase("DPAR_TOKEN");
+  // The shell stays, as a user's does, and says what it finds afterwards.
+  const std::string line = absl::StrCat("trap : INT; '", BinaryPath("dpar"),
+                                        "' login; code=$?; stty -a | grep -q ' echo ' && echo shows after $code");
+  TerminalCommand shell({"/bin/bash", "-c", line}, environment, 100);
+  ASSERT_TRUE(shell.AwaitText("Token (it does not show")) << shell.output();
+  shell.Type(kCtrlC);
+  EXPECT_EQ(shell.AwaitEnd(), 0) << shell.output();
+  EXPECT_THAT(shell.output(), HasSubstr("shows after 130"));
+}
+
 TEST_F(TerminalTest, TablesFitEightyColumns) {
   const TenantAccess tenant = server().NewTenant();
   const Client owner = server().Owner(tenant);

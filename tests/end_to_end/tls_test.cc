@@ -1,6 +1,7 @@
 // Who is on either end of a connection: versions of TLS, the server's certificate, client certificates.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -115,6 +116,45 @@ TEST_F(TlsTest, ACertificateWithATokensUriNeedsNoToken) {
 
   Revoke(token);
   EXPECT_THAT(WhoAmI(holder), IsError(grpc::StatusCode::UNAUTHENTICATED, v1::TOKEN_INVALID));
+}
+
+TEST_F(TlsTest, ALoginKeepsEitherACertificateOrATokenAndUnderTheProfileThatIsNamed) {
+  const TenantAccess tenant = server().NewTenant();
+  Bind(tenant, "spiffe://acme/login");
+  authority_->Issue("login", "URI:spiffe://acme/login");
+  Environment environment = {{"DPAR_SERVER", server().address()},
+                             {"DPAR_CA", server().ca_file()},
+                             {"DPAR_CLIENT_CERT", authority_->File("login.pem")},
+                             {"DPAR_CLIENT_KEY", authority_->File("login.key")},
+                             {"XDG_CONFIG_HOME", server().Scratch("login-config")}};
+  const auto login = [&](const std::string& token, const std::string& arguments) {
+    return RunCommand(
+        {"/bin/bash", "-c", absl::StrCat("echo '", token, "' | '", BinaryPath("dpar"), "' login --json ", arguments)},
+        environment);
+  };
+  const auto kept = [&](const std::string& file) {
+    return std::filesystem::exists(server().Scratch("login-config/dpar/profiles/") + file);
+  };
+  const CommandResult held = login("", "--profile held");
+  ASSERT_EQ(held.exit_code, 0) << held.err;
+  EXPECT_EQ(JsonLines(held, "login").at(0)["identity"]["role"], "member");
+  EXPECT_TRUE(kept("held/client.key"));
+  EXPECT_FALSE(kept("held/token"));
+
+  // The current profile gives the server and its authority, and nothing that says who one is.
+  environment = {{"XDG_CONFIG_HOME", server().Scratch("login-config")}};
+  const CommandResult other = login(tenant.owner_token, "--name other");
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_TRUE(kept("other/token"));
+  EXPECT_FALSE(kept("other/client.pem"));
+  EXPECT_FALSE(kept("other/client.key"));
+
+  const CommandResult again = login(tenant.owner_token, "--profile held");
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(JsonLines(again, "login").at(0)["profile"], "held");
+  EXPECT_TRUE(kept("held/token"));
+  EXPECT_FALSE(kept("held/client.key"));
+  EXPECT_FALSE(kept("default/server"));
 }
 
 TEST_F(TlsTest, AHeaderIsJudgedAlone) {
