@@ -334,6 +334,22 @@ TEST_F(UploadTest, AnIdIsNeverUsedTwice) {
               IsError(grpc::StatusCode::ALREADY_EXISTS, v1::RESOURCE_EXISTS));
 }
 
+TEST_F(UploadTest, TheDigestKeyIsShownAlsoToWhoMayNotReadTheBudget) {
+  const TenantAccess tenant = server().NewTenant();
+  v1::CreateTokenRequest request = TokenRequest(tenant.name, v1::OWNER);
+  request.mutable_token()->add_scopes(v1::UPLOAD);
+  const auto made = server().Operator().Call(&v1::OperatorService::Stub::CreateToken, request);
+  ASSERT_THAT(made.status, IsOk());
+  const std::string file = server().Scratch("key-shown.npz");
+  ASSERT_EQ(server().Dpar("", {"graph", "generate", "-o", file, "--nodes", "200"}).exit_code, 0);
+  const CommandResult result = server().Dpar(made.value.secret(), {"upload", file, "--name", "sealed"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, ::testing::ContainsRegex("digest key  [0-9a-f]{64}\n"));
+  EXPECT_THAT(result.out, ::testing::Not(::testing::HasSubstr("\ncap ")));
+  EXPECT_THAT(result.err, ::testing::HasSubstr("its cap could not be asked for"));
+  EXPECT_THAT(result.err, ::testing::HasSubstr("dpar budget show sealed"));
+}
+
 TEST_F(UploadTest, TheDigestKeyOpensTheContentDigest) {
   const auto answer = UploadFile(*owner_, OpenRequest(tenant_.name, bytes_, graph_.sizes), bytes_);
   ASSERT_THAT(answer.status, IsOk());
