@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
@@ -50,7 +51,13 @@ absl::Status ResultsFile::Read() {
   for (size_t end = 0; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1, ++number) {
     DPAR_RETURN_IF_ERROR(ReadLine(text.substr(begin, end - begin), number));
   }
-  // What a killed run left of its last line.
+  // What a killed run left of its last line; a file that ends in anything else is not ours to cut.
+  constexpr absl::string_view kLineBegin = "{\"cell\":";
+  const absl::string_view rest = absl::string_view(text).substr(begin);
+  if (!absl::StartsWith(rest, kLineBegin) && !absl::StartsWith(kLineBegin, rest)) {
+    return InvalidField("results", absl::StrCat("results must hold results: '", path_, "' ends in something else; ",
+                                                "give another file"));
+  }
   if (size < 0 || (begin < text.size() && ::ftruncate(file_, static_cast<off_t>(begin)) != 0)) {
     return InvalidField("results", absl::StrCat("results cannot be read: '", path_, "': ", std::strerror(errno)));
   }
@@ -68,7 +75,11 @@ absl::Status ResultsFile::ReadLine(const std::string& line, size_t number) {
     return InvalidField("results", absl::StrCat("results must hold results: '", path_, "', line ", number, ": ",
                                                 result.status().message()));
   }
-  results_[json["cell"].dump()] = *result;
+  if (!results_.emplace(json["cell"].dump(), *result).second) {
+    // Noise is fresh, so one of the two would have to be chosen.
+    return InvalidField("results", absl::StrCat("results must hold a cell once: '", path_, "', line ", number,
+                                                " has one that stands before it"));
+  }
   return absl::OkStatus();
 }
 

@@ -103,6 +103,10 @@ TEST_F(TableTest, RefusesWhatItDoesNotKnow) {
 }
 
 TEST_F(TableTest, RefusesAResultsFileThatIsNone) {
+  // Not cut off, as the rest of a killed run's last line would be.
+  WriteFile(Results(), "notes without a line break");
+  ExpectRefused({"table", "--quick", "--data", directory_.path(), "--results", Results()}, kUsage, "ends in something");
+  EXPECT_EQ(ReadFile(Results()), "notes without a line break");
   const auto refused = [this](int exit_code, const std::string& message) {
     ExpectRefused(Study("table", {"--quick"}), exit_code, message);
   };
