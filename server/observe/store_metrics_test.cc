@@ -207,6 +207,7 @@ TEST_P(StoreMetricsTest, TheProbeShowsWhatWaitsAndForHowLong) {
     StoredJob job;
     job.job.set_name("tenants/acme/jobs/" + id);
     job.job.mutable_spec()->set_dataset("tenants/acme/datasets/people");
+    job.job.mutable_plan()->set_steps(1);
     job.job.mutable_create_time()->set_seconds(absl::ToUnixSeconds(now - age));
     return Write([&](Transaction& t) { return Enqueue(t, job, MakeJobTexts(job.job), 10); });
   };
