@@ -94,6 +94,9 @@ void LedgerWorld::AddDataset(const std::string& tenant_id, int number) {
   absl::StatusOr<PlannedJob> planned = PlanJob(store_.database(), client.request.spec(), {kUnlimited, 1});
   Require(planned.status(), "a job cannot be planned");
   client.planned = *std::move(planned);
+  absl::StatusOr<double> epsilon = AccountantEpsilon(client.planned.stored);
+  Require(epsilon.status(), "a job has no price");
+  epsilon_ = *epsilon;
   clients_.push_back(std::move(client));
 }
 
@@ -158,10 +161,8 @@ std::string LedgerWorld::RunJob(int client) {
   }
   JobOutput output = output_;
   output.lease = leased->lease;
-  const absl::StatusOr<double> epsilon = AccountantEpsilon(*leased);
-  Require(epsilon.status(), "a job has no price");
   const SigningKeySource key = [this] { return key_; };
-  Require(Release(store_.database(), key, *leased, output, *epsilon), "a model could not be released");
+  Require(Release(store_.database(), key, *leased, output, epsilon_), "a model could not be released");
   commits_ += 2;
   return leased->job.name();
 }

@@ -66,6 +66,7 @@ class LedgerWorld {
   testing::TemporaryStore store_;
   const SigningKey key_;
   JobOutput output_;
+  double epsilon_ = 0;  // that the accountant gives for each of the jobs, which are alike
   std::vector<Client> clients_;
   absl::Mutex one_at_a_time_;
   std::atomic<int64_t> ids_ = 0;
