@@ -137,25 +137,25 @@ double EpsilonAtLeast(Releases with, Releases without, double delta, double erro
   with = with.unaryExpr(finite);
   without = without.unaryExpr(finite);
   Standardise(half, with, without);
-  double best = -1;
+  const std::vector<Score> scores = FitScores(with.topRows(half), without.topRows(half));
+  // The best event of each score is measured, and each has its share of the error: the score that looks better on the
+  // first half may be the one that fails on the second.
+  const double share = error / static_cast<double>(scores.size());
   double proven = 0;
-  for (const Score& score : FitScores(with.topRows(half), without.topRows(half))) {
+  for (const Score& score : scores) {
     const std::vector<double> with_scores = Scored(with.topRows(half), score);
     const std::vector<double> without_scores = Scored(without.topRows(half), score);
+    double best = -1;
     Event chosen;
-    bool better = false;
     for (const Event& event : CandidateEvents(with_scores, without_scores)) {
-      const double bound = BoundOf(event, with_scores, without_scores, delta, error * kCaution);
+      const double bound = BoundOf(event, with_scores, without_scores, delta, share * kCaution);
       if (bound > best) {
         best = bound;
         chosen = event;
-        better = true;
       }
     }
-    if (better) {
-      proven = BoundOf(chosen, Scored(with.bottomRows(with.rows() - half), score),
-                       Scored(without.bottomRows(without.rows() - half), score), delta, error);
-    }
+    proven = std::max(proven, BoundOf(chosen, Scored(with.bottomRows(with.rows() - half), score),
+                                      Scored(without.bottomRows(without.rows() - half), score), delta, share));
   }
   return proven;
 }
