@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "core/certificate/digest.h"
@@ -269,8 +270,10 @@ Check CheckLedger(const Statement& statement) {
 // Whether the event as the ledger stores it is the statement's.
 bool IsStoredEvent(const std::string& text, const v1::PrivacyEvent& event) {
   v1::PrivacyEvent stored;
-  // Repeated keys, which different readers understand differently, are refused first.
-  return ParseStrictJson("event", text).ok() && google::protobuf::util::JsonStringToMessage(text, &stored).ok() &&
+  // Repeated keys, which different readers understand differently, are refused first; so is protobuf's second spelling
+  // of a key (noise_stddev beside noiseStddev), which would be one more way to repeat it.
+  return !absl::StrContains(text, '_') && ParseStrictJson("event", text).ok() &&
+         google::protobuf::util::JsonStringToMessage(text, &stored).ok() &&
          google::protobuf::util::MessageDifferencer::Equals(stored, event);
 }
 

@@ -344,6 +344,14 @@ TEST_F(CertificateTest, ALedgerEntryOfAnotherJobPriceOrEventIsRefused) {
   statement.entry_event.insert(1, "\"composition\":{},");
   RehashEntry(statement);
   ExpectOnlyFailure(Verify(statement), "ledger entry", "is not the certificate's");
+  // Nor in protobuf's other spelling, of which the last would count.
+  statement = ExampleStatement();
+  const std::string key = "\"noiseStddev\":";
+  const size_t place = statement.entry_event.find(key);
+  ASSERT_NE(place, std::string::npos);
+  statement.entry_event.insert(place, "\"noise_stddev\":1000,");
+  RehashEntry(statement);
+  ExpectOnlyFailure(Verify(statement), "ledger entry", "is not the certificate's");
 }
 
 TEST_F(CertificateTest, TheHashOfALedgerEntryIsDocumented) {
