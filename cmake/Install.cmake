@@ -1,7 +1,8 @@
-# cmake --install build/release [--component sdk|client] [--prefix DIR]
+# cmake --install build/release [--component sdk|client|server] [--prefix DIR]
 #
 # sdk     the client library, its headers and a CMake package: find_package(dpar), then link dpar::sdk
 # client  dpar, its man pages and its completions
+# server  dpard, its systemd unit with the user and the directories that it needs, and the operations guide
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
@@ -33,3 +34,19 @@ install(FILES ${CMAKE_BINARY_DIR}/completion/dpar.zsh RENAME _dpar COMPONENT cli
   DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES ${CMAKE_BINARY_DIR}/completion/dpar.fish COMPONENT client
   DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+# Where LibTorch is not Debian's, the installed dpard looks for it where it was linked from.
+set_target_properties(dpard PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+install(TARGETS dpard RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT server)
+# Below any prefix that systemd looks at, /usr and /usr/local among them, these are their directories.
+install(FILES deploy/systemd/dpar.sysusers RENAME dpar.conf DESTINATION lib/sysusers.d COMPONENT server)
+install(FILES deploy/systemd/dpar.tmpfiles RENAME dpar.conf DESTINATION lib/tmpfiles.d COMPONENT server)
+install(FILES deploy/OPERATIONS.md deploy/METRICS.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT server)
+# The unit names the program by its full path, which is known only now: --prefix may have changed it.
+install(CODE "
+  set(BINDIR \${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR})
+  set(DOCDIR \${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR})
+  set(unit \$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/systemd/system/dpard.service)
+  message(STATUS \"Installing: \${unit}\")
+  configure_file(${CMAKE_SOURCE_DIR}/deploy/systemd/dpard.service.in \${unit} @ONLY)
+" COMPONENT server)

@@ -18,6 +18,9 @@ function(dpar_binary name)
   target_compile_options(${name} PRIVATE ${DPAR_WARNINGS})
 endfunction()
 
+# Everything that `ctest -L unit` runs.
+add_custom_target(unit_tests)
+
 # dpar_test(<name> SOURCES <file>... DEPENDS <dependency>... [LABEL <label>] [TIMEOUT <seconds>])
 # One GoogleTest program, one CTest test. The label is "unit" unless another is given.
 function(dpar_test name)
@@ -36,5 +39,8 @@ function(dpar_test name)
       "ASAN_OPTIONS=detect_container_overflow=0"
       "LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/lsan.supp:print_suppressions=0"
       "TSAN_OPTIONS=ignore_noninstrumented_modules=1")
+  if(ARG_LABEL STREQUAL unit)
+    add_dependencies(unit_tests ${name})
+  endif()
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "${environment}")
 endfunction()

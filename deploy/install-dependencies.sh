@@ -2,6 +2,7 @@
 # Installs what the build needs from Debian's packages (Debian 12), naming it first and asking nothing.
 #   bash deploy/install-dependencies.sh                what dpard and dpar are built from
 #   bash deploy/install-dependencies.sh --with-checks  and the tools that the tests run
+#   bash deploy/install-dependencies.sh --without-torch  all but LibTorch, for those who bring their own
 # Does nothing when everything is there. Needs root, or sudo, only when something is missing.
 set -euo pipefail
 
@@ -32,12 +33,17 @@ packages=("${build_packages[@]}")
 case "${1-}" in
   "") ;;
   --with-checks) packages+=("${check_packages[@]}") ;;
+  --without-torch)
+    for i in "${!packages[@]}"; do
+      [ "${packages[i]}" != libtorch-dev ] || unset "packages[i]"
+    done
+    ;;
   -h | --help)
-    sed -n '2,5s/^# //p' "$0"
+    sed -n '2,6s/^# //p' "$0"
     exit 0
     ;;
   *)
-    echo "install-dependencies: unknown option '$1'; only --with-checks is known" >&2
+    echo "install-dependencies: unknown option '$1'; only --with-checks and --without-torch are known" >&2
     exit 2
     ;;
 esac

@@ -27,6 +27,7 @@ namespace {
 
 constexpr char kConfigFlag[] = "config";
 constexpr char kTlsNameFlag[] = "tls-name";
+constexpr char kStorePasswordFlag[] = "store-password-file";
 // Whatever is configured, a chunk and its message stay far below gRPC's own bound of 2^31 - 1 bytes.
 constexpr int64_t kMaxChunkBytes = int64_t{64} << 20;
 constexpr double kMaxCapEpsilon = 100;
@@ -76,6 +77,22 @@ absl::Status ValidateStore(const std::string& text) {
   return postgres || text.empty()
              ? absl::OkStatus()
              : InvalidField("store", "store must be a URI that begins with postgresql://, or unset");
+}
+
+// A secret of one line, as editors and `openssl rand` leave it: the line's end is no part of it.
+Setting StorePasswordSetting(std::string& target) {
+  const auto apply = [&target](const std::string& path) -> absl::Status {
+    std::ifstream file(path);
+    std::string line;
+    std::string more;
+    if (!std::getline(file, line) || line.empty() || std::getline(file, more)) {
+      return InvalidField(kStorePasswordFlag,
+                          absl::StrCat(path, " cannot be read, or is not one line with the password"));
+    }
+    target = line;
+    return absl::OkStatus();
+  };
+  return {kStorePasswordFlag, "FILE", "holds the password for --store in one line; for a URI without one", "", apply};
 }
 
 absl::Status ValidateHttpListen(const std::string& text) {
@@ -174,6 +191,7 @@ std::vector<Setting> Settings(Config& config) {
                   "postgresql://... for servers that share one store and one data directory; unset, an SQLite file in "
                   "the data directory",
                   config.store, ValidateStore),
+      StorePasswordSetting(config.store_password),
       TextSetting("address-file", "FILE",
                   "where the address that the server listens on is written; unset, `address` in the data directory",
                   config.address_file, [](const std::string&) { return absl::OkStatus(); }),
@@ -296,6 +314,8 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
       app.add_subcommand("init", "make certificates, signing key and the first operator token, say where, and stop");
   CLI::App* check = app.add_subcommand(
       "check", "verify every sealed dataset and every ledger, say what was found, and stop; also while a server runs");
+  CLI::App* health = app.add_subcommand(
+      "health", "ask the server of this configuration, on this machine, whether it serves; exit code 0 says yes");
   Flags flags;
   AddKeyCommands(app, flags);
   std::map<std::string, std::vector<std::string>> given;
@@ -327,6 +347,8 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
     flags.command = Config::Command::kInit;
   } else if (check->parsed()) {
     flags.command = Config::Command::kCheck;
+  } else if (health->parsed()) {
+    flags.command = Config::Command::kHealth;
   }
   if (no_worker && worker_only) {
     return InvalidField("command line", "--no-worker and --worker-only leave nothing to do; give one of them");
@@ -411,6 +433,9 @@ absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& argum
   }
   if (invocation.config.tls_cert.empty() != invocation.config.tls_key.empty()) {
     return InvalidField("tls-cert", "tls-cert and tls-key are set together, or neither");
+  }
+  if (!invocation.config.store_password.empty() && invocation.config.store.empty()) {
+    return InvalidField(kStorePasswordFlag, "store-password-file is the password for --store, which is not set");
   }
   return invocation;
 }

@@ -14,7 +14,7 @@
 namespace dpar {
 
 struct Config {
-  enum class Command { kServe, kInit, kCheck, kListKeys, kPrintKeys, kRotateKey, kRevokeKey };
+  enum class Command { kServe, kInit, kCheck, kHealth, kListKeys, kPrintKeys, kRotateKey, kRevokeKey };
   enum class Parts { kAll, kNoWorker, kWorkerOnly };
 
   Command command = Command::kServe;
@@ -22,7 +22,9 @@ struct Config {
   std::string key_id;         // of kRevokeKey
   std::string revoke_reason;  // the same
   std::string data_dir = "./dpar-data";
-  std::string store;                      // postgresql://...; empty is the SQLite file of the data directory
+  std::string store;  // postgresql://...; empty is the SQLite file of the data directory
+  // Of the store's user, without a password in `store`; read from a file, since a URI is seen in lists of processes.
+  std::string store_password;
   std::string address_file;               // empty is `address` in the data directory
   std::string listen = "127.0.0.1:7443";  // port 0 picks one
   // Metrics and health; port 0 picks one, empty turns it off.

@@ -56,6 +56,27 @@ TEST_F(ConfigTest, AStoreIsAPostgresqlUriOrUnset) {
   ExpectRefused({"--store", "dpar.sqlite"}, "store", "postgresql://");
 }
 
+TEST_F(ConfigTest, ThePasswordOfAStoreComesFromAFileOfOneLine) {
+  const auto parse = [this](const std::string& text) {
+    return Parse({"--store", "postgresql://dpar@db/dpar", "--store-password-file", WriteFile(text)});
+  };
+  EXPECT_EQ(parse("a b@:/?%\n").value().config.store_password, "a b@:/?%");
+  EXPECT_EQ(parse("secret").value().config.store_password, "secret");
+  EXPECT_EQ(Parse({"--store", "postgresql://db/dpar"}).value().config.store_password, "");
+  environment_["DPARD_STORE_PASSWORD_FILE"] = WriteFile("from the environment\n");
+  EXPECT_EQ(Parse({"--store", "postgresql://db/dpar"}).value().config.store_password, "from the environment");
+  environment_.clear();
+  for (const char* bad : {"", "\n", "one\ntwo\n", "\nsecret\n"}) {
+    const absl::Status status = parse(bad).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << bad;
+    EXPECT_EQ(GetErrorInfo(status)->metadata().at("field"), "store-password-file");
+    EXPECT_THAT(std::string(status.message()), ::testing::Not(HasSubstr("secret"))) << "it is for no log";
+  }
+  ExpectRefused({"--store", "postgresql://db/dpar", "--store-password-file", root_ + "/none"}, "store-password-file",
+                "cannot be read");
+  ExpectRefused({"--store-password-file", WriteFile("secret\n")}, "store-password-file", "--store");
+}
+
 TEST_F(ConfigTest, ACertificateFromFilesNeedsItsKey) {
   const Config config =
       Parse({"--tls-cert", "server.pem", "--tls-key", "server.key", "--client-ca", "clients.pem"}).value().config;
@@ -108,6 +129,7 @@ TEST_F(ConfigTest, TheCommandComesBeforeOrAfterTheFlags) {
   EXPECT_EQ(Parse({"init"}).value().config.command, Config::Command::kInit);
   EXPECT_EQ(Parse({"serve"}).value().config.command, Config::Command::kServe);
   EXPECT_EQ(Parse({"check"}).value().config.command, Config::Command::kCheck);
+  EXPECT_EQ(Parse({"health"}).value().config.command, Config::Command::kHealth);
   const Config after = Parse({"init", "--data-dir", "/d"}).value().config;
   EXPECT_EQ(after.command, Config::Command::kInit);
   EXPECT_EQ(after.data_dir, "/d");
@@ -217,6 +239,8 @@ TEST_F(ConfigTest, HelpShowsEveryFlagItsVariableAndItsDefault) {
   EXPECT_THAT(help, HasSubstr("127.0.0.1:7443"));
   EXPECT_THAT(help, HasSubstr("init"));
   EXPECT_THAT(help, HasSubstr("check"));
+  EXPECT_THAT(help, HasSubstr("health"));
+  EXPECT_THAT(help, HasSubstr("--store-password-file"));
 }
 
 TEST_F(ConfigTest, KeyCommandsTakeTheirArgumentsAndThoseOfEveryCommand) {

@@ -8,6 +8,7 @@
 //                     `dpard keys` changes them and stops               server/auth/key_commands.h
 //   CheckDatasets, CheckLedgers                                         server/store/check_datasets.h
 //                     instead of all that follows, for `dpard check`    server/worker/check_ledgers.h
+//   ReportHealth      the same for `dpard health`                       server/services/health_probe.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
 //   Janitor           clears away what has expired                      server/uploads/janitor.h
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
@@ -67,6 +68,7 @@
 #include "server/services/budget_service.h"
 #include "server/services/dataset_service.h"
 #include "server/services/gate.h"
+#include "server/services/health_probe.h"
 #include "server/services/keepalive.h"
 #include "server/services/operator_service.h"
 #include "server/services/rooms.h"
@@ -426,6 +428,9 @@ absl::StatusOr<std::optional<int>> RunAside(const Config& config) {
       DPAR_ASSIGN_OR_RETURN(const int exit_code, RunCheck(config, directory));
       return exit_code;
     }
+    case Config::Command::kHealth:
+      done = ReportHealth(AddressFile(config, directory), std::cout);
+      break;
     case Config::Command::kListKeys:
       done = ListKeys(directory, std::cout);
       break;
@@ -459,6 +464,10 @@ int Main(const std::vector<std::string>& arguments) {
   if (invocation->print.has_value()) {
     std::cout << *invocation->print;
     return 0;
+  }
+  // Where libpq looks for it, and where those of PostgreSQL's own tools do that dpard may start.
+  if (const std::string& password = invocation->config.store_password; !password.empty()) {
+    setenv("PGPASSWORD", password.c_str(), /*overwrite=*/1);
   }
   // Everything below the data directory is for its owner only, whatever the caller's mask was.
   umask(S_IRWXG | S_IRWXO);

@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -39,6 +40,38 @@ TEST_F(DaemonTest, HealthAnswersServing) {
   ASSERT_THAT(answer.status, IsOk());
   // HealthCheckResponse: field 1, SERVING = 1.
   EXPECT_EQ(answer.value, "\x08\x01");
+}
+
+TEST_F(DaemonTest, TheHealthCommandAsksTheServerOfItsDataDirectory) {
+  const CommandResult serving = Dpard({"health", "--data-dir", server().data_directory()});
+  EXPECT_EQ(serving.exit_code, 0) << serving.err;
+  EXPECT_EQ(serving.out, server().address() + " serves\n");
+
+  const CommandResult elsewhere = Dpard({"health", "--data-dir", server().Scratch("nobody")});
+  EXPECT_EQ(elsewhere.exit_code, 1);
+  EXPECT_THAT(elsewhere.err, ::testing::HasSubstr("there is no address in " + server().Scratch("nobody/address")));
+  EXPECT_FALSE(std::filesystem::exists(server().Scratch("nobody"))) << "it only looks";
+}
+
+TEST_F(DaemonTest, TheHealthCommandAsksOnLoopbackWhatListensEverywhereAndFailsWhereNothingDoes) {
+  const auto probe = [](const std::string& address) {
+    const std::string file = server().Scratch("written-address");
+    std::ofstream(file) << address;
+    return Dpard({"health", "--data-dir", server().data_directory(), "--address-file", file});
+  };
+  const std::string everywhere = "0.0.0.0" + server().address().substr(server().address().rfind(':'));
+  const CommandResult serving = probe(everywhere);
+  EXPECT_EQ(serving.exit_code, 0) << serving.err;
+  EXPECT_EQ(serving.out, everywhere + " serves\n");
+
+  // HTTP answers there, and no gRPC.
+  for (const std::string& address : {std::string("0.0.0.0:1"), server().http_address()}) {
+    const CommandResult dead = probe(address);
+    EXPECT_EQ(dead.exit_code, 1) << address;
+    EXPECT_EQ(dead.out, "");
+    EXPECT_THAT(dead.err, ::testing::HasSubstr("127.0.0.1:"));
+    EXPECT_THAT(dead.err, ::testing::HasSubstr("does not answer"));
+  }
 }
 
 TEST_F(DaemonTest, ReflectionListsEveryServiceOfTheApi) {
