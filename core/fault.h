@@ -25,6 +25,7 @@ enum class Fault {
   kFixedSeed,            // the production source starts from a constant
   kProgressLeaksLoss,    // progress counts up to a number that follows the loss
   kUnchargedEvaluation,  // the event leaves the evaluation out
+  kOwnSumUncharged,      // a hop of GAP is charged with sqrt(D), as its paper does
 };
 
 // Set by one thread while no other runs.

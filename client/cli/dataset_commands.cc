@@ -66,6 +66,11 @@ absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
                 << "sizes       " << FormatCount(dataset.node_count()) << " nodes, "
                 << FormatCount(dataset.feature_count()) << " features, " << FormatCount(dataset.class_count())
                 << " classes (public)\n"
+                << "promise     "
+                << (dataset.has_max_degree()
+                        ? absl::StrCat("at most ", FormatCount(dataset.max_degree()), " neighbours a node (public)")
+                        : "none about degrees: methods gap and sage are refused")
+                << "\n"
                 << "digest      " << dataset.content_digest() << "\n"
                 << "digest key  " << (has_key ? "kept on this machine" : "not on this machine") << "\n";
   if (budget.has_value()) {

@@ -11,13 +11,15 @@
 namespace dpar {
 
 Json DatasetJson(const v1::Dataset& dataset) {
-  return {{"name", dataset.name()},
-          {"create_time", FormatTime(dataset.create_time())},
-          {"node_count", dataset.node_count()},
-          {"feature_count", dataset.feature_count()},
-          {"class_count", dataset.class_count()},
-          {"public", dataset.is_public()},
-          {"content_digest", dataset.content_digest()}};
+  Json json = {{"name", dataset.name()},
+               {"create_time", FormatTime(dataset.create_time())},
+               {"node_count", dataset.node_count()},
+               {"feature_count", dataset.feature_count()},
+               {"class_count", dataset.class_count()},
+               {"public", dataset.is_public()},
+               {"content_digest", dataset.content_digest()}};
+  json["max_degree"] = dataset.has_max_degree() ? Json(dataset.max_degree()) : Json(nullptr);
+  return json;
 }
 
 Json ImportReportJson(const v1::ImportReport& report) {

@@ -10,11 +10,13 @@ namespace dpar {
 namespace {
 
 std::string StepsText(const v1::Plan& plan) {
+  const std::string steps =
+      absl::StrCat(FormatCount(plan.steps()), plan.has_aggregation() ? " for the encoder and as many after" : "");
   if (plan.sampling_rate() == 1) {
-    return absl::StrCat(FormatCount(plan.steps()), ", each on all ", FormatCount(RowCount(plan)), " rows");
+    return absl::StrCat(steps, ", each on all ", FormatCount(RowCount(plan)), " rows");
   }
-  return absl::StrCat(FormatCount(plan.steps()), ", each on about ", FormatNumber(plan.batch_size()),
-                      " rows, a row with probability ", FormatNumber(plan.sampling_rate()));
+  return absl::StrCat(steps, ", each on about ", FormatNumber(plan.batch_size()), " rows, a row with probability ",
+                      FormatNumber(plan.sampling_rate()));
 }
 
 std::string StructureText(const v1::Plan& plan) {
@@ -27,6 +29,16 @@ std::string StructureText(const v1::Plan& plan) {
                   plan.method() == v1::DPAR_GM ? "Gaussian " : "Gumbel ", FormatNumber(structure.noise()));
   if (structure.value_noise() > 0) {
     absl::StrAppend(&text, ", Laplace ", FormatNumber(structure.value_noise()));
+  }
+  return text;
+}
+
+std::string AggregationText(const v1::Plan& plan) {
+  const v1::AggregationPlan& aggregation = plan.aggregation();
+  std::string text = absl::StrCat(aggregation.hops(), aggregation.hops() == 1 ? " hop" : " hops");
+  if (!plan.non_private()) {
+    absl::StrAppend(&text, ", clip ", FormatNumber(aggregation.clip()), ", noise ",
+                    FormatNumber(aggregation.noise_stddev()));
   }
   return text;
 }
@@ -59,6 +71,16 @@ std::vector<std::pair<std::string, std::string>> PlanLines(const v1::Plan& plan)
   }
   if (plan.has_structure()) {
     lines.emplace_back("structure", StructureText(plan));
+  }
+  if (plan.has_aggregation()) {
+    lines.emplace_back("aggregation", AggregationText(plan));
+  }
+  if (plan.has_neighbours()) {
+    lines.emplace_back("neighbours", absl::StrCat("up to ", plan.neighbours(), " sampled for a node"));
+  }
+  if (plan.has_max_degree()) {
+    lines.emplace_back("degree promise",
+                       absl::StrCat("at most ", FormatCount(plan.max_degree()), " neighbours a node"));
   }
   if (plan.has_mean()) {
     lines.emplace_back("mean", plan.non_private()

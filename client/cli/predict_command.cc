@@ -34,8 +34,8 @@ constexpr std::array<const char*, 3> kPowerFlags = {"alpha", "iterations", "norm
 struct PredictArguments {
   std::string model;
   std::string graph;
-  std::string propagation = "mean-field";
-  Flags power;  // alpha, iterations and normalisation, as typed
+  std::string propagation;  // empty: the model's default
+  Flags power;              // alpha, iterations and normalisation, as typed
   bool self_loops = false;
   std::string output;
   std::string format;
@@ -83,12 +83,15 @@ absl::Status RefusePowerOptions(const PredictArguments& arguments) {
     return absl::OkStatus();
   }
   return InvalidField(given[0], absl::StrCat("--", given[0], " is for --propagation power; --propagation ",
-                                             arguments.propagation, " does not take it"));
+                                             arguments.propagation.empty() ? "mean-field" : arguments.propagation,
+                                             " does not take it"));
 }
 
 absl::StatusOr<PredictOptions> ParseOptions(const PredictArguments& arguments) {
   PredictOptions options;
-  DPAR_ASSIGN_OR_RETURN(options.propagation, ParsePropagation(arguments.propagation));
+  if (!arguments.propagation.empty()) {
+    DPAR_ASSIGN_OR_RETURN(options.propagation, ParsePropagation(arguments.propagation));
+  }
   if (options.propagation != Propagation::kPower) {
     DPAR_RETURN_IF_ERROR(RefusePowerOptions(arguments));
     return options;
@@ -218,8 +221,8 @@ void PrintOutcomeJson(Session& session, const PredictArguments& arguments, const
   session.PrintJson(json);
 }
 
-absl::StatusOr<int> RunPredict(Session& session, const PredictArguments& arguments) {
-  DPAR_ASSIGN_OR_RETURN(const PredictOptions options, ParseOptions(arguments));
+absl::StatusOr<int> RunPredict(Session& session, PredictArguments arguments) {
+  DPAR_ASSIGN_OR_RETURN(PredictOptions options, ParseOptions(arguments));
   DPAR_RETURN_IF_ERROR(CheckInputFile("model", arguments.model));
   DPAR_RETURN_IF_ERROR(CheckInputFile("graph", arguments.graph));
   std::optional<PredictionFormat> format;
@@ -231,6 +234,10 @@ absl::StatusOr<int> RunPredict(Session& session, const PredictArguments& argumen
   }
   const auto model = ReadModelFile(arguments.model);
   DPAR_RETURN_IF_ERROR(AsLocal(model.status()));
+  if (arguments.propagation.empty()) {
+    options.propagation = DefaultPropagation(*model);
+    arguments.propagation = options.propagation == Propagation::kNone ? "none" : "mean-field";
+  }
   const auto local = LocalGraph::Open(arguments.graph);
   DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
   const auto graph = local->View();
@@ -278,14 +285,14 @@ void AddPredictCommand(CLI::App& app, Command& chosen) {
   command->group(kLocalGroup);
   command->add_option("--model", arguments->model, "model.npz of a download")->required();
   command->add_option("--graph", arguments->graph, "Graph file (npz or sealed); not the one trained on")->required();
-  command
-      ->add_option("--propagation", arguments->propagation,
-                   "How edges count: mean-field (learns from this graph\n"
-                   "which classes are linked; the more nodes, the\n"
-                   "better), power (the DPAR paper's: linked nodes are\n"
-                   "alike) or none (each node by its own features; a\n"
-                   "sealed graph may then be larger than memory)")
-      ->capture_default_str();
+  command->add_option("--propagation", arguments->propagation,
+                      "How edges count: mean-field (learns from this graph\n"
+                      "which classes are linked; the more nodes, the\n"
+                      "better), power (the DPAR paper's: linked nodes are\n"
+                      "alike) or none (each node by its own features; a\n"
+                      "sealed graph may then be larger than memory). Unless\n"
+                      "given: mean-field, and none for models of gap and\n"
+                      "sage, which read edges themselves");
   AddPowerFlags(*command, *arguments);
   command->add_option("-o,--output", arguments->output, "File for the class of each node and its probability");
   command->add_option("--format", arguments->format, "csv, npz or jsonl (default: the ending of --output)");

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
@@ -335,7 +336,8 @@ void AddTrainCommand(CLI::App& app, Command& chosen) {
   command->add_option("DATASET", arguments->dataset, "Id or full name of the dataset")->required();
   AddFlag(*command, flags, "epsilon", "FLOAT", "Privacy loss bound of this job, 0.001 to 100");
   AddFlag(*command, flags, "delta", "FLOAT", "Probability bound of this job\n(default: the delta of the cap)");
-  AddFlagWithDefault(*command, flags, "method", "METHOD", kDefaultMethod, MethodNames());
+  AddFlagWithDefault(*command, flags, "method", "METHOD", kDefaultMethod,
+                     absl::StrReplaceAll(MethodNames(), {{"dpar-gm, ", "dpar-gm,\n"}}));
   command->add_option("--priority", arguments->priority,
                       "-100 to 100; of your queued jobs, those of\nhigher priority start first (default: 0)");
   command->add_flag("--no-watch", arguments->no_watch, "Queue the job and return");

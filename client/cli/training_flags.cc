@@ -27,7 +27,7 @@ struct FieldHelp {
 };
 
 // Lines of at most 46 columns, so that the help fits into 80.
-constexpr std::array<FieldHelp, 22> kHelp = {{
+constexpr std::array<FieldHelp, 25> kHelp = {{
     {"structure_share", kStructureFlags, "Share of epsilon for DP-APPR, 0 to below 1"},
     {"top_k", kStructureFlags, "K: entries that are kept in a row"},
     {"appr_nodes", kStructureFlags, "M: number of DP-APPR rows"},
@@ -50,6 +50,9 @@ constexpr std::array<FieldHelp, 22> kHelp = {{
     {"transform", kDescentFlags, "What becomes of each feature row first"},
     {"rows", kStructureFlags, "Rows to train on"},
     {"center", kDescentFlags, "Whether a private mean is subtracted first"},
+    {"hops", kStructureFlags, "gap: sums over neighbours, 1 to 5"},
+    {"aggregation_clip", kStructureFlags, "gap: R, largest norm of such a sum"},
+    {"neighbours", kStructureFlags, "sage: neighbours that are sampled for a node"},
 }};
 
 // What stands behind a flag in the help.

@@ -122,7 +122,7 @@ TEST(TrainCommand, WrongUsageIsRefusedBeforeTheServerIsAsked) {
   EXPECT_THAT(refused({"--epsilon", "1", "--evaluation-share", "0.2"}), HasSubstr("belongs to --evaluate"));
   EXPECT_THAT(refused({"--epsilon", "1", "--top-k", "x"}), HasSubstr("--top-k must be an integer, got x"));
   EXPECT_THAT(refused({"--epsilon", "1", "--method", "magic"}),
-              HasSubstr("--method is one of auto, features, dpar-em0, dpar-em1, dpar-gm; not 'magic'"));
+              HasSubstr("--method is one of auto, features, dpar-em0, dpar-em1, dpar-gm, gap, sage; not 'magic'"));
 }
 
 }  // namespace

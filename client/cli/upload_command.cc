@@ -31,6 +31,7 @@ struct UploadArguments {
   std::optional<int64_t> classes;
   std::optional<double> cap_epsilon;
   std::optional<double> cap_delta;
+  std::optional<int64_t> max_degree;
   bool is_public = false;
 };
 
@@ -64,6 +65,9 @@ v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::s
   }
   if (arguments.cap_delta.has_value()) {
     open.set_cap_delta(*arguments.cap_delta);
+  }
+  if (arguments.max_degree.has_value()) {
+    open.set_max_degree(*arguments.max_degree);
   }
   open.set_format(v1::OpenUploadRequest::NPZ);
   return open;
@@ -165,6 +169,9 @@ void PrintUploaded(Session& session, const v1::FinishUploadResponse& response, c
                 << "sizes       " << FormatCount(dataset.node_count()) << " nodes, "
                 << FormatCount(dataset.feature_count()) << " features, " << dataset.class_count()
                 << " classes (public)\n";
+  if (dataset.has_max_degree()) {
+    session.out() << "promise     at most " << FormatCount(dataset.max_degree()) << " neighbours a node (public)\n";
+  }
   if (dataset.is_public()) {
     session.out() << "cap         none: the data is declared public, and nothing is promised about it\n";
   } else if (budget.has_value()) {
@@ -263,6 +270,10 @@ CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string
                       "Most that all jobs together may spend (default:\nthe server's, which is also the most)");
   command->add_option("--cap-delta", arguments->cap_delta,
                       "Delta of the cap (default: 1/(10 N), rounded\ndown to one digit)");
+  command->add_option(
+      "--max-degree", arguments->max_degree,
+      "Promise that no node has more neighbours, which\nmethods gap and sage need. Public; the file is\n"
+      "refused if it does not hold");
   command->add_flag("--public", arguments->is_public,
                     "Declare the data public, for good: nothing is\npromised about it");
   command->footer(Examples("  dpar " + words + " graph.npz --name " + (words == "upload" ? "demo" : "people") +

@@ -12,6 +12,7 @@
 #include "core/certificate/ledger_entry.h"
 #include "core/certificate/strict_json.h"
 #include "core/error.h"
+#include "core/plan/options.h"
 #include "core/plan/plan_event.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
@@ -32,6 +33,8 @@ constexpr double kEpsilonTolerance = 1e-9;
 // How far what the accountant gave when the certificate was made may be from what the same version of it gives now.
 constexpr double kSameVersionTolerance = 1e-6;
 constexpr int64_t kMaxHiddenSize = int64_t{1} << 20;
+// Of rows that are summed over neighbours: what the bound on the error of their clipping covers.
+constexpr int64_t kMaxWidth = int64_t{1} << 12;
 
 struct Envelope {
   std::string payload;
@@ -128,8 +131,15 @@ bool IsWithinLimits(const Statement& statement) {
   const v1::EvaluationPlan& evaluation = plan.evaluation();
   const bool evaluation_within = within(evaluation.held_out_slots(), 1, slots) &&  //
                                  evaluation.held_out_share() > 0 && evaluation.held_out_share() < 1;
+  const v1::AggregationPlan& aggregation = plan.aggregation();
+  const bool aggregation_within = within(aggregation.hops(), 1, kMaxHops) && within(plan.hidden_size(), 1, kMaxWidth) &&
+                                  aggregation.clip() >= kMinAggregationClip &&
+                                  aggregation.clip() <= kMaxAggregationClip;
   const double clip = plan.gradient_clip();
-  return within(plan.training_slots(), 1, slots) && within(plan.hidden_size(), 0, kMaxHiddenSize) &&
+  return (!plan.has_max_degree() || within(plan.max_degree(), 1, slots)) &&
+         (!plan.has_aggregation() || aggregation_within) &&
+         (!plan.has_neighbours() || within(plan.neighbours(), 1, kMaxSampledNeighbours)) &&
+         within(plan.training_slots(), 1, slots) && within(plan.hidden_size(), 0, kMaxHiddenSize) &&
          clip >= kMinGradientClip && clip <= kMaxGradientClip && (!plan.has_structure() || structure_within) &&
          (!plan.has_evaluation() || evaluation_within);
 }
@@ -143,7 +153,7 @@ std::string DerivedFault(const Statement& statement) {
     return "lattice_bits is not the lattice that noise is released on";
   }
   if (plan.rows_per_node() != RowsPerNode(plan)) {
-    return "rows_per_node is not one row and those that max_occurrence allows";
+    return "rows_per_node is not one row and those that max_occurrence, or the degree promise, allows";
   }
   const auto rows = static_cast<double>(RowCount(plan));
   if (!Equal(plan.sampling_rate() * plan.node_sampling_rate() * rows, plan.batch_size())) {
@@ -151,6 +161,9 @@ std::string DerivedFault(const Statement& statement) {
   }
   if (!Equal(plan.summation_error(), TrainingSummationError(plan))) {
     return "summation_error is not the bound for the plan's sums";
+  }
+  if (plan.has_aggregation() && !Equal(plan.aggregation().row_error(), AggregationRowError(plan))) {
+    return "aggregation.row_error is not the bound for a sum over neighbours";
   }
   if (plan.has_mean() && !Equal(plan.mean().summation_error(), MeanSummationError(plan))) {
     return "mean.summation_error is not the bound for the sum of the feature rows";

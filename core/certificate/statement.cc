@@ -28,6 +28,11 @@ constexpr const char* kUnit = "one node: its feature row, its label and every ed
 constexpr const char* kRelation =
     "node removal in zero-out form: one node loses its features, its label and its edges while its slot stays; both "
     "directions count and the larger is charged";
+// Behind kRelation where the price rests on a degree promise, with the promise between the two.
+constexpr const char* kPromisedDegree = "; no node of either graph has more than ";
+constexpr const char* kPromiseOrigin =
+    " neighbours, which the dataset's owner declared before the upload and the server checked before sealing it: about "
+    "graphs in which a node has more, nothing is promised";
 constexpr const char* kAccountantMethod =
     "the event is a composition of stages and costs what they cost together; Gaussian mechanisms alone exactly: "
     "delta(eps) = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) with mu^2 the sum of count * (sensitivity / "
@@ -62,6 +67,11 @@ constexpr const char* kIdenticalDatasets =
 constexpr const char* kBudgetScope =
     "one budget for all identical content of the tenant; content that differs in any way has a budget of its own";
 
+std::string Relation(const v1::Plan& plan) {
+  return plan.has_max_degree() ? absl::StrCat(kRelation, kPromisedDegree, plan.max_degree(), kPromiseOrigin)
+                               : kRelation;
+}
+
 bool IsSecondVersion(const Statement& statement) { return statement.predicate_version == 2; }
 
 Json Unprotected(const Statement& statement) {
@@ -83,6 +93,9 @@ Json Unprotected(const Statement& statement) {
   if (!IsSecondVersion(statement)) {
     list.push_back(entry("progress", kProgress));
     list.push_back(entry("identical datasets", kIdenticalDatasets));
+    if (statement.plan.has_max_degree()) {
+      list.push_back(entry("degree promise D", statement.plan.max_degree()));
+    }
   }
   return list;
 }
@@ -90,9 +103,12 @@ Json Unprotected(const Statement& statement) {
 // event has its own place, price_units is ledger.units, and left_units is about other jobs.
 std::set<std::string> NotOfThePlan() { return {"event", "price_units", "left_units"}; }
 
-// A plan without DP-APPR trains on the nodes' own features, whatever its method was named after.
+// A plan of DPAR without DP-APPR trains on the nodes' own features, whatever its method was named after.
 std::string Description(const v1::Plan& plan) {
-  const MethodTraits* traits = FindMethod(plan.has_structure() ? plan.method() : v1::FEATURES);
+  const MethodTraits* traits = FindMethod(plan.method());
+  if (traits != nullptr && traits->structure.has_value() && !plan.has_structure()) {
+    traits = FindMethod(v1::FEATURES);
+  }
   return absl::StrCat(plan.non_private() ? kWithoutNoise : "", traits != nullptr ? traits->description : "");
 }
 
@@ -106,6 +122,9 @@ const char* RandomSource(const Statement& statement) {
 Json Released(const v1::Plan& plan) {
   const char* noisy = plan.non_private() ? "" : "noisy ";
   Json released = Json::array({"the model's weights after the last step"});
+  if (plan.has_aggregation()) {
+    released.push_back("the encoder's weights after its last step, as part of the model");
+  }
   if (plan.has_mean()) {
     released.push_back(absl::StrCat("the ", noisy, "mean of the feature rows, as part of the model"));
   }
@@ -115,9 +134,16 @@ Json Released(const v1::Plan& plan) {
   return released;
 }
 
-Json NotReleased() {
-  return Json::array({"the data", "losses and gradients", "any other accuracy", "weights before the last step",
-                      "DP-APPR rows and their seeds", "which nodes were sampled"});
+Json NotReleased(const v1::Plan& plan) {
+  Json list = Json::array({"the data", "losses and gradients", "any other accuracy", "weights before the last step",
+                           "DP-APPR rows and their seeds", "which nodes were sampled"});
+  if (plan.has_aggregation()) {
+    list.push_back("sums over neighbours, though the noisy ones are charged as if they were");
+  }
+  if (plan.has_neighbours()) {
+    list.push_back("which neighbours were sampled");
+  }
+  return list;
 }
 
 Json Charged(const v1::Plan& plan) {
@@ -207,7 +233,7 @@ Json PredicateJson(const Statement& statement) {
   };
   add("promise", Promise(statement));
   add("unit_of_privacy", kUnit);
-  add("neighbour_relation", kRelation);
+  add("neighbour_relation", Relation(statement.plan));
   add("epsilon", is_public ? Json(nullptr) : Json(statement.plan.epsilon()));
   add("delta", is_public ? Json(nullptr) : Json(statement.plan.delta()));
   add("accountant", AccountantJson(statement));
@@ -221,7 +247,7 @@ Json PredicateJson(const Statement& statement) {
   add("random_source", RandomSource(statement));
   add("trust_model", kTrustModel);
   add("released", Released(statement.plan));
-  add("not_released", NotReleased());
+  add("not_released", NotReleased(statement.plan));
   add("evaluation", statement.evaluation.has_value() ? MessageToJson(*statement.evaluation) : Json(nullptr));
   add("charged", Charged(statement.plan));
   add("dataset", DatasetJson(statement));

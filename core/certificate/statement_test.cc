@@ -145,6 +145,9 @@ TEST(StatementTest, HoldsEveryFieldOfThePlanExceptWhatIsLeft) {
   // event and price_units stand elsewhere in the certificate; left_units is about other jobs.
   Statement statement = FullStatement();
   statement.plan.set_published_epsilon(0.25);
+  statement.plan.set_max_degree(50);
+  statement.plan.mutable_aggregation()->set_hops(2);
+  statement.plan.set_neighbours(5);
   const Json plan = Json::parse(StatementToJson(statement))["predicate"]["mechanism"]["plan"];
   const auto* descriptor = v1::Plan::descriptor();
   size_t expected = 0;

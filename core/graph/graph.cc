@@ -32,6 +32,14 @@ void AppendNeighbours(std::span<const int32_t> neighbours, const std::vector<int
 
 std::span<const int32_t> EdgesView::neighbours_of(int64_t node) const { return RowOf(offsets, neighbours, node); }
 
+int64_t EdgesView::largest_degree() const {
+  int64_t largest = 0;
+  for (size_t node = 0; node + 1 < offsets.size(); ++node) {
+    largest = std::max(largest, offsets[node + 1] - offsets[node]);
+  }
+  return largest;
+}
+
 std::span<const int32_t> SparseRowsView::row_columns(int64_t row) const { return RowOf(offsets, columns, row); }
 
 std::span<const float> SparseRowsView::row_values(int64_t row) const { return RowOf(offsets, values, row); }

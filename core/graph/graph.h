@@ -32,6 +32,8 @@ struct EdgesView {
   [[nodiscard]] std::span<const int32_t> neighbours_of(int64_t node) const;
   // Undirected edges.
   [[nodiscard]] int64_t edge_count() const { return static_cast<int64_t>(neighbours.size()) / 2; }
+  // The most neighbours that a node has. Private, unless the graph is public.
+  [[nodiscard]] int64_t largest_degree() const;
 };
 
 // Rows of (column, value) pairs in compressed form, without owning them.

@@ -36,6 +36,8 @@ TEST(GraphTest, GivesRows) {
   EXPECT_THAT(GraphView(graph).features.row_values(2), ElementsAre(2, 3));
   EXPECT_THAT(GraphView(graph).features.row_columns(1), IsEmpty());
   EXPECT_EQ(graph.edge_count(), 3);
+  EXPECT_EQ(graph.edges().largest_degree(), 2);
+  EXPECT_EQ(EdgesView().largest_degree(), 0);
   EXPECT_EQ(GraphView(graph).features.row_count(), 4);
 }
 

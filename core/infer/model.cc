@@ -21,15 +21,20 @@ constexpr char kHeader[] = "header";
 constexpr char kWeights[] = "weights";
 constexpr char kOutputWeights[] = "output_weights";
 constexpr char kCenter[] = "center";
+constexpr char kEncoderWeights[] = "encoder_weights";
 
 constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
 // Writing JSON recurses, so a file must not choose how deep.
 constexpr int kMaxHeaderDepth = 32;
 constexpr int64_t kMaxModelArrays = 8;
 
+constexpr int64_t kEdgesFormat = 3;  // of models that read edges
 constexpr int64_t kFormat = 2;
 constexpr int64_t kFirstFormat = 1;
 constexpr char kFirstTransform[] = "sqrt-unit-bias";
+constexpr char kReadsMean[] = "neighbour-mean";
+constexpr char kReadsHops[] = "hops";
+constexpr int64_t kMaxHops = 100;
 
 absl::Status ModelError(absl::string_view why) { return InvalidField("model", absl::StrCat("not a model: ", why)); }
 
@@ -67,9 +72,17 @@ absl::Status ValidateShapes(const Model& model) {
   if (model.feature_count < 1 || model.class_count < 1 || model.hidden_size < 0) {
     return ModelError("it must have at least one feature and one class");
   }
-  if (CountRows(model.weights, model.width()) - 1 != model.feature_count) {
+  const bool has_hops = model.reads == ModelInputs::kHops;
+  if (has_hops != (model.hops > 0) || has_hops != (model.encoder_size > 0) || model.hops > kMaxHops ||
+      (has_hops ? CountRows(model.encoder_weights, model.encoder_size) - 1 != model.feature_count
+                : !model.encoder_weights.empty())) {
     return ModelError(
-        "weights must have a row for each feature and one for the bias, and a column for each hidden unit, or for each "
+        "a model of hops, and no other, has 1 to 100 of them and encoder_weights with a row for each feature and one "
+        "for the bias");
+  }
+  if (CountRows(model.weights, model.width()) - 1 != model.input_count()) {
+    return ModelError(
+        "weights must have a row for each input and one for the bias, and a column for each hidden unit, or for each "
         "class where there is no hidden layer");
   }
   if (CountRows(model.output_weights, model.class_count) != model.hidden_size) {
@@ -82,8 +95,10 @@ absl::Status ValidateShapes(const Model& model) {
 }
 
 absl::Status ValidateNumbers(const Model& model) {
-  const std::map<absl::string_view, const std::vector<float>*> arrays = {
-      {kWeights, &model.weights}, {kOutputWeights, &model.output_weights}, {kCenter, &model.center}};
+  const std::map<absl::string_view, const std::vector<float>*> arrays = {{kWeights, &model.weights},
+                                                                         {kOutputWeights, &model.output_weights},
+                                                                         {kCenter, &model.center},
+                                                                         {kEncoderWeights, &model.encoder_weights}};
   for (const auto& [name, entries] : arrays) {
     if (!std::all_of(entries->begin(), entries->end(), [](float entry) { return std::isfinite(entry); })) {
       return ModelError(absl::StrCat(name, " must be finite"));
@@ -98,6 +113,9 @@ absl::Status ValidateNumbers(const Model& model) {
 absl::Status ValidateTransform(const Model& model) {
   if (model.transform != v1::RAW && model.transform != v1::UNIT && model.transform != v1::SQRT_UNIT) {
     return ModelError("transform must be RAW, UNIT or SQRT_UNIT");
+  }
+  if (model.reads != ModelInputs::kFeatures && !model.center.empty()) {
+    return ModelError("a model that reads edges has no center");
   }
   if (model.transform == v1::RAW && !model.center.empty()) {
     return ModelError("a center needs rows of unit length, which RAW does not give");
@@ -138,6 +156,22 @@ absl::Status ReadFirstFormat(const Json& header, const Json& plan, Model& model)
   return logit_noise == nullptr ? absl::OkStatus() : ReadLogitNoise(logit_noise, model);
 }
 
+// What a model that reads edges has besides.
+absl::Status ReadReads(const Json& header, Model& model) {
+  const Json* reads = FindField(header, "reads");
+  const Json* hops = FindField(header, "hops");
+  const bool is_mean = reads != nullptr && *reads == kReadsMean;
+  if (reads == nullptr || !(is_mean || *reads == kReadsHops) || hops == nullptr || !hops->is_number_integer() ||
+      header.size() != 6) {
+    return ModelError(
+        "a header of format 3 has the fields format, transform, logit_noise, reads (neighbour-mean or hops), hops (a "
+        "whole number) and plan");
+  }
+  model.reads = is_mean ? ModelInputs::kNeighbourMean : ModelInputs::kHops;
+  model.hops = hops->get<int64_t>();
+  return absl::OkStatus();
+}
+
 // Fills everything but the arrays, and says which format they are in.
 absl::StatusOr<int64_t> ReadHeader(const std::string& text, Model& model) {
   DPAR_ASSIGN_OR_RETURN(const Json header, ParseObject(kHeader, text));
@@ -151,11 +185,15 @@ absl::StatusOr<int64_t> ReadHeader(const std::string& text, Model& model) {
     DPAR_RETURN_IF_ERROR(ReadFirstFormat(header, *plan, model));
     return kFirstFormat;
   }
-  if (format == nullptr || *format != kFormat) {
-    return ModelError("the header's format must be 1 or 2; a later one needs a later version of dpar");
+  if (format == nullptr || (*format != kFormat && *format != kEdgesFormat)) {
+    return ModelError("the header's format must be 1, 2 or 3; a later one needs a later version of dpar");
   }
   DPAR_RETURN_IF_ERROR(ReadTransform(FindField(header, "transform"), model));
   DPAR_RETURN_IF_ERROR(ReadLogitNoise(FindField(header, "logit_noise"), model));
+  if (*format == kEdgesFormat) {
+    DPAR_RETURN_IF_ERROR(ReadReads(header, model));
+    return kEdgesFormat;
+  }
   if (header.size() != 4) {
     return ModelError("a header of format 2 has the fields format, transform, logit_noise and plan");
   }
@@ -183,7 +221,8 @@ absl::StatusOr<FloatArray> ReadFloats(NpzFile& file, absl::string_view name, siz
 
 absl::Status ReadWeights(NpzFile& file, Model& model) {
   DPAR_ASSIGN_OR_RETURN(FloatArray weights, ReadFloats(file, kWeights, 2));
-  model.feature_count = weights.shape[0] - 1;
+  const int64_t inputs = weights.shape[0] - 1;
+  model.feature_count = model.reads == ModelInputs::kNeighbourMean ? inputs / 2 : inputs;
   model.class_count = weights.shape[1];
   model.weights = std::move(weights.entries);
   if (!file.Contains(kOutputWeights)) {
@@ -211,6 +250,18 @@ absl::Status ReadCenter(NpzFile& file, Model& model) {
   return absl::OkStatus();
 }
 
+// The encoder's shape says how many features there are; ValidateShapes compares the rest.
+absl::Status ReadEncoder(NpzFile& file, Model& model) {
+  if (model.reads != ModelInputs::kHops) {
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(FloatArray encoder, ReadFloats(file, kEncoderWeights, 2));
+  model.feature_count = encoder.shape[0] - 1;
+  model.encoder_size = encoder.shape[1];
+  model.encoder_weights = std::move(encoder.entries);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Model> ReadModel(NpzFile& file) {
   Model model;
   DPAR_ASSIGN_OR_RETURN(const NpyArray header, ReadArray(file, kHeader));
@@ -224,6 +275,7 @@ absl::StatusOr<Model> ReadModel(NpzFile& file) {
   }
   DPAR_RETURN_IF_ERROR(ReadWeights(file, model));
   DPAR_RETURN_IF_ERROR(ReadCenter(file, model));
+  DPAR_RETURN_IF_ERROR(ReadEncoder(file, model));
   return model;
 }
 
@@ -239,8 +291,12 @@ absl::Status ValidateModel(const Model& model) {
 std::string ModelHeader(const Model& model) {
   // The plan is written as JSON is read back, so that a model that was read gives the same header again.
   const Json plan = Json::parse(model.plan, /*cb=*/nullptr, /*allow_exceptions=*/false);
-  return absl::StrCat(R"({"format":)", kFormat, R"(,"transform":")", v1::Transform_Name(model.transform),
-                      R"(","logit_noise":)", Json(model.logit_noise).dump(), R"(,"plan":)", plan.dump(), "}");
+  const bool reads_edges = model.reads != ModelInputs::kFeatures;
+  const char* const reads = model.reads == ModelInputs::kHops ? kReadsHops : kReadsMean;
+  return absl::StrCat(R"({"format":)", reads_edges ? kEdgesFormat : kFormat, R"(,"transform":")",
+                      v1::Transform_Name(model.transform), R"(","logit_noise":)", Json(model.logit_noise).dump(),
+                      reads_edges ? absl::StrCat(R"(,"reads":")", reads, R"(","hops":)", model.hops) : "",
+                      R"(,"plan":)", plan.dump(), "}");
 }
 
 absl::Status WriteModelFile(const std::string& path, const Model& model) {
@@ -249,13 +305,17 @@ absl::Status WriteModelFile(const std::string& path, const Model& model) {
   DPAR_RETURN_IF_ERROR(ParseObject(kHeader, header).status());
   std::map<std::string, NpyView> arrays;
   arrays[kHeader] = NpyView{{}, absl::string_view(header)};
-  arrays[kWeights] = NpyView{{model.feature_count + 1, model.width()}, std::span<const float>(model.weights)};
+  arrays[kWeights] = NpyView{{model.input_count() + 1, model.width()}, std::span<const float>(model.weights)};
   if (model.hidden_size > 0) {
     arrays[kOutputWeights] =
         NpyView{{model.hidden_size, model.class_count}, std::span<const float>(model.output_weights)};
   }
   if (!model.center.empty()) {
     arrays[kCenter] = NpyView{{model.feature_count}, std::span<const float>(model.center)};
+  }
+  if (model.encoder_size > 0) {
+    arrays[kEncoderWeights] =
+        NpyView{{model.feature_count + 1, model.encoder_size}, std::span<const float>(model.encoder_weights)};
   }
   return WriteNpzFile(path, arrays);
 }

@@ -12,19 +12,37 @@
 
 namespace dpar {
 
-// A softmax model over inputs z (core/infer/input_rows.h). Without a hidden layer, logits = z W; with one of width h,
-// logits = relu(z W) V. All of it is released, hence public.
+// What the inputs of a model are made of.
+enum class ModelInputs {
+  kFeatures,       // a node's own features (core/infer/input_rows.h)
+  kNeighbourMean,  // those and the mean over its neighbours (core/infer/edge_inputs.h): method sage
+  kHops,           // its encoding, and sums over neighbours for some hops: method gap
+};
+
+// A softmax model over inputs z. Without a hidden layer, logits = z W; with one of width h, logits = relu(z W) V. The
+// last input is the bias. All of it is released, hence public.
 struct Model {
   v1::Transform transform = v1::SQRT_UNIT;
   int64_t feature_count = 0;          // d
   int64_t class_count = 0;            // c
   int64_t hidden_size = 0;            // h; 0 is none
   std::vector<float> center;          // m, d entries; empty: there is none
-  std::vector<float> weights;         // W, (d + 1) x (h or c), row-major; the last row is the bias
+  std::vector<float> weights;         // W, (inputs + 1) x (h or c), row-major; the last row is the bias
   std::vector<float> output_weights;  // V, h x c, row-major; empty without a hidden layer
   double logit_noise = 0;             // standard deviation of the noise in a logit (Plan.logit_noise)
   std::string plan = "{}";            // the plan as a JSON object
+  ModelInputs reads = ModelInputs::kFeatures;
+  int64_t hops = 0;                    // kHops only: sums over neighbours, at least 1
+  int64_t encoder_size = 0;            // kHops only: columns of the encoder's weights
+  std::vector<float> encoder_weights;  // kHops only: (d + 1) x encoder_size, row-major; the last row is the bias
 
+  // Inputs besides the bias: d where it reads features alone.
+  [[nodiscard]] int64_t input_count() const {
+    if (reads == ModelInputs::kHops) {
+      return (hops + 1) * encoder_size;
+    }
+    return reads == ModelInputs::kNeighbourMean ? 2 * feature_count : feature_count;
+  }
   // Columns of W.
   [[nodiscard]] int64_t width() const { return hidden_size > 0 ? hidden_size : class_count; }
 };
@@ -32,11 +50,13 @@ struct Model {
 // INVALID_ARGUMENT / INVALID_FIELD `model` unless sizes agree, numbers are finite, and plan is a JSON object.
 absl::Status ValidateModel(const Model& model);
 
-// What a model file says of itself: {"format": 2, "transform": ..., "logit_noise": ..., "plan": {...}}.
+// What a model file says of itself: {"format": 2, "transform": ..., "logit_noise": ..., "plan": {...}}, or, for a model
+// that reads edges, {"format": 3, "transform": ..., "logit_noise": ..., "reads": "neighbour-mean" or "hops", "hops":
+// ..., "plan": {...}}.
 std::string ModelHeader(const Model& model);
 
 // Writes an npz, atomically and deterministically: `header` (text), `weights`, and where there are any
-// `output_weights` and `center`, all float32.
+// `output_weights`, `center` and `encoder_weights`, all float32.
 absl::Status WriteModelFile(const std::string& path, const Model& model);
 
 // Reads and validates it. Files of format 1, which had neither a hidden layer nor a center, are read too.

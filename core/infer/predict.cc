@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
+#include "core/infer/edge_inputs.h"
 #include "core/infer/logits.h"
 #include "core/infer/mean_field.h"
 #include "core/infer/power_iteration.h"
@@ -63,6 +64,10 @@ absl::Status Validate(const Model& model, const GraphView& graph, const PredictO
 
 }  // namespace
 
+Propagation DefaultPropagation(const Model& model) {
+  return model.reads == ModelInputs::kFeatures ? Propagation::kMeanField : Propagation::kNone;
+}
+
 absl::Status PredictBlocks(const Model& model, const GraphView& graph, const PredictOptions& options,
                            const PredictionSink& sink) {
   DPAR_RETURN_IF_ERROR(Validate(model, graph, options));
@@ -74,14 +79,18 @@ absl::Status PredictBlocks(const Model& model, const GraphView& graph, const Pre
     return Logits(model, rows, threads, [] { return true; });
   };
   const int64_t nodes = graph.sizes.node_count;
-  if (options.propagation == Propagation::kNone) {
+  const bool reads_edges = model.reads != ModelInputs::kFeatures;
+  if (options.propagation == Propagation::kNone && !reads_edges) {
     for (int64_t first = 0; first < nodes; first += kBlockNodes) {
       DPAR_ASSIGN_OR_RETURN(const NodeMatrix logits, logits_of(first, std::min(kBlockNodes, nodes - first)));
       DPAR_RETURN_IF_ERROR(sink(first, PredictRows(logits, FromLogits, threads)));
     }
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(NodeMatrix logits, logits_of(0, nodes));
+  DPAR_ASSIGN_OR_RETURN(NodeMatrix logits, GraphLogits(model, graph, threads, [] { return true; }));
+  if (options.propagation == Propagation::kNone) {
+    return sink(0, PredictRows(logits, FromLogits, threads));
+  }
   if (options.propagation == Propagation::kMeanField) {
     return sink(0, PredictRows(MeanField(graph.edges, std::move(logits), model.logit_noise, threads), FromProbabilities,
                                threads));

@@ -1,10 +1,11 @@
 // Prediction on the caller's own graph. It reads the released model and that graph only, so it is post-processing and
 // costs nothing, as long as the graph holds no training node.
 //
-// Time, with N nodes, E edges, F feature entries, c classes, w the width of the first layer: F w for the logits, then
-// P E c for `power`, 30 (2 E c + N c^2) for `mean-field`. Memory: `none` looks at each node alone and holds one block
-// of nodes, however large the graph; the others need every node's neighbours, hence a few matrices of N x c floats,
-// while edges and features stay where they are mapped.
+// Models that read edges take E e hops, or the features of all neighbours, for their inputs first, and hold them for
+// every node. Otherwise: time, with N nodes, E edges, F feature entries, c classes, w the width of the first layer: F w
+// for the logits, then P E c for `power`, 30 (2 E c + N c^2) for `mean-field`. Memory: `none` looks at each node alone
+// and holds one block of nodes, however large the graph; the others need every node's neighbours, hence a few matrices
+// of N x c floats, while edges and features stay where they are mapped.
 #ifndef DPAR_CORE_INFER_PREDICT_H_
 #define DPAR_CORE_INFER_PREDICT_H_
 
@@ -19,8 +20,10 @@
 
 namespace dpar {
 
+// Of models that read edges themselves (Model.reads), the logits H below are made with them, and what follows comes on
+// top.
 enum class Propagation {
-  kNone,   // each node from its own features
+  kNone,   // each node by its logits alone, which for most models are of its own features
   kPower,  // Q_0 = H, Q_p = (1 - alpha) S Q_{p-1} + alpha H; nodes without neighbours keep H
   // Learns which classes link to which on the graph itself. With logits H, the noise nu in them (Model.logit_noise) and
   // A the adjacency without self loops: U = 2 H / sqrt(1 + pi nu^2 / 8), q = softmax(U), and 30 times
@@ -34,6 +37,10 @@ enum class Normalisation {
   kRow,        // D^-1 A
   kSymmetric,  // D^-1/2 A D^-1/2
 };
+
+// What a model is predicted with unless somebody asks for another: mean-field, or nothing on top of a model that reads
+// edges itself, which would count them twice.
+Propagation DefaultPropagation(const Model& model);
 
 struct PredictOptions {
   Propagation propagation = Propagation::kMeanField;

@@ -9,7 +9,7 @@ namespace dpar {
 namespace {
 
 // These texts are part of the certificate's predicate type: changing one means a new version of it.
-constexpr std::array<MethodTraits, 4> kMethods = {{
+constexpr std::array<MethodTraits, 6> kMethods = {{
     {v1::FEATURES, "features", std::nullopt,
      "noisy gradient descent on the nodes' own features: each node's gradient is clipped, the sum is rounded to a "
      "lattice and Gaussian noise rounded to the same lattice is added at every step; no training edge is read"},
@@ -26,6 +26,16 @@ constexpr std::array<MethodTraits, 4> kMethods = {{
      "DP-APPR by the Gaussian mechanism: for seeds drawn uniformly over the slots, the largest entries of clipped "
      "personalised PageRank under Gaussian noise; then noisy gradient descent on those rows, in which a row that is "
      "null or lists a null slot contributes nothing"},
+    {v1::GAP, "gap", std::nullopt,
+     "aggregation perturbation: an encoder by noisy gradient descent on the nodes' own features; then, hop after hop, "
+     "rows of unit length are summed over neighbours, every slot's sum is clipped and Gaussian noise is added to it on "
+     "a "
+     "lattice; then noisy gradient descent on each node's own encoding and its noisy sums",
+     /*reads_edges=*/true},
+    {v1::SAGE, "sage", std::nullopt,
+     "one-layer GraphSAGE: noisy gradient descent on rows of a node's own features and the mean of those of sampled "
+     "neighbours, in which a removed node takes away its own row and changes those of its neighbours",
+     /*reads_edges=*/true},
 }};
 
 }  // namespace

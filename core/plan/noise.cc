@@ -12,6 +12,7 @@
 #include "core/privacy/calibrate.h"
 #include "core/privacy/event.h"
 #include "core/privacy/published.h"
+#include "core/privacy/published_rivals.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -69,6 +70,47 @@ DparPipeline PipelineOf(const v1::Plan& plan) {
   return pipeline;
 }
 
+// One noise multiplier for everything: GAP's sums over neighbours have x times their sensitivity, as its paper has it.
+void SetNoise(double x, v1::Plan& plan) {
+  plan.set_noise_multiplier(x);
+  if (plan.has_aggregation()) {
+    plan.mutable_aggregation()->set_noise_stddev(x * AggregationSensitivity(plan));
+  }
+}
+
+// The same by the paper's own sensitivity.
+void SetPublishedNoise(double x, v1::Plan& plan) {
+  plan.set_noise_multiplier(x);
+  if (plan.has_aggregation()) {
+    plan.mutable_aggregation()->set_noise_stddev(x * std::sqrt(static_cast<double>(plan.max_degree())));
+  }
+}
+
+absl::StatusOr<double> PublishedRivalEpsilon(const v1::Plan& plan) {
+  if (plan.node_sampling_rate() != 1) {
+    return InvalidField("accountant",
+                        absl::StrCat("accountant AS_PUBLISHED: the paper of method ", FindMethod(plan.method())->name,
+                                     " has no theorem for a sample of the nodes; leave node_sampling_rate unset"));
+  }
+  if (plan.method() == v1::SAGE) {
+    SagePipeline pipeline;
+    pipeline.max_degree = plan.max_degree();
+    pipeline.slots = plan.training_slots();
+    pipeline.batch_size = std::clamp<int64_t>(std::llround(plan.batch_size()), 1, plan.training_slots());
+    pipeline.noise_multiplier = plan.noise_multiplier();
+    pipeline.steps = plan.steps();
+    return PublishedEpsilon(pipeline, plan.delta());
+  }
+  GapPipeline pipeline;
+  pipeline.max_degree = plan.max_degree();
+  pipeline.hops = plan.aggregation().hops();
+  pipeline.aggregation_noise = plan.aggregation().noise_stddev();
+  pipeline.sampling_rate = plan.sampling_rate();
+  pipeline.noise_multiplier = plan.noise_multiplier();
+  pipeline.steps = plan.steps();
+  return PublishedEpsilon(pipeline, plan.delta());
+}
+
 // The least x from kLeastNoise up at which a cost that falls with x is at most `target`, to 1e-9.
 absl::StatusOr<double> LeastPublishedNoise(const std::function<absl::StatusOr<double>(double)>& cost, double target) {
   double low = std::log(kLeastNoise);
@@ -84,6 +126,25 @@ absl::StatusOr<double> LeastPublishedNoise(const std::function<absl::StatusOr<do
     (at <= target ? high : low) = middle;
   }
   return std::exp(high);
+}
+
+// Fills in what the noise that was found really costs.
+absl::Status PriceAsPublished(const PublicSizes& sizes, v1::Plan& plan) {
+  DPAR_ASSIGN_OR_RETURN(*plan.mutable_event(), PlanEvent(plan, sizes));
+  DPAR_ASSIGN_OR_RETURN(const double sound, EventEpsilon(plan.event(), plan.delta()));
+  plan.set_epsilon(sound);
+  return absl::OkStatus();
+}
+
+absl::Status CalibrateRivalAsPublished(double epsilon, const PublicSizes& sizes, v1::Plan& plan) {
+  v1::Plan candidate = plan;
+  const auto cost = [&](double x) {
+    SetPublishedNoise(x, candidate);
+    return PublishedRivalEpsilon(candidate);
+  };
+  DPAR_ASSIGN_OR_RETURN(const double noise, LeastPublishedNoise(cost, epsilon));
+  SetPublishedNoise(noise, plan);
+  return PriceAsPublished(sizes, plan);
 }
 
 }  // namespace
@@ -142,12 +203,12 @@ absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan) {
     candidate.clear_evaluation();
   }
   const auto event_of = [&](double x) {
-    candidate.set_noise_multiplier(x);
+    SetNoise(x, candidate);
     return PlanEvent(candidate, sizes);
   };
   DPAR_RETURN_IF_ERROR(event_of(1).status());
   DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, delta));
-  plan.set_noise_multiplier(noise);
+  SetNoise(noise, plan);
   DPAR_ASSIGN_OR_RETURN(*plan.mutable_event(), PlanEvent(plan, sizes));
   if (plan.has_evaluation() && plan.node_sampling_rate() != 1) {
     // What holds on paper must hold by the accountant that verifies it, which has a floor of about 1e-13 of delta here.
@@ -163,6 +224,9 @@ absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan) {
 }
 
 absl::StatusOr<double> PublishedEpsilon(const v1::Plan& plan) {
+  if (plan.has_max_degree()) {
+    return PublishedRivalEpsilon(plan);
+  }
   if (plan.has_mean() || plan.has_evaluation()) {
     return InvalidField("accountant",
                         "accountant AS_PUBLISHED: the paper has no theorem for a private mean or a charged evaluation; "
@@ -173,6 +237,9 @@ absl::StatusOr<double> PublishedEpsilon(const v1::Plan& plan) {
 }
 
 absl::Status CalibrateAsPublished(double epsilon, const PublicSizes& sizes, v1::Plan& plan) {
+  if (plan.has_max_degree()) {
+    return CalibrateRivalAsPublished(epsilon, sizes, plan);
+  }
   const double share = plan.has_structure() ? plan.structure().share() : 0;
   DparPipeline pipeline = PipelineOf(plan);
   pipeline.noise_multiplier = 1;
@@ -195,10 +262,7 @@ absl::Status CalibrateAsPublished(double epsilon, const PublicSizes& sizes, v1::
   };
   DPAR_ASSIGN_OR_RETURN(const double noise, LeastPublishedNoise(training_cost, (1 - share) * epsilon));
   plan.set_noise_multiplier(noise);
-  DPAR_ASSIGN_OR_RETURN(*plan.mutable_event(), PlanEvent(plan, sizes));
-  DPAR_ASSIGN_OR_RETURN(const double sound, EventEpsilon(plan.event(), plan.delta()));
-  plan.set_epsilon(sound);
-  return absl::OkStatus();
+  return PriceAsPublished(sizes, plan);
 }
 
 }  // namespace dpar

@@ -17,14 +17,15 @@ absl::Status CalibrateStructure(double epsilon, v1::Plan& plan);
 // Gives the private mean the Gaussian privacy `mu`.
 absl::Status CalibrateMean(double mu, const PublicSizes& sizes, v1::Plan& plan);
 
-// The least noise of DP-SGD with which all stages together cost at most plan.epsilon at plan.delta; sets plan.event.
+// The least noise of DP-SGD, and of GAP's sums over neighbours, with which all stages together cost at most
+// plan.epsilon at plan.delta; sets plan.event.
 absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan);
 
-// What the paper's theorems say that the plan's noise costs (core/privacy/published.h). INVALID_ARGUMENT for a plan
-// that releases what they do not know.
+// What the method's paper says that the plan's noise costs (core/privacy/published.h, published_rivals.h).
+// INVALID_ARGUMENT for a plan that releases what they do not know.
 absl::StatusOr<double> PublishedEpsilon(const v1::Plan& plan);
 
-// Calibrates DP-APPR and DP-SGD by the paper's theorems to `epsilon`, divided as plan.structure.share says; sets
+// Calibrates by the paper's theorems to `epsilon`, DP-APPR and DP-SGD divided as plan.structure.share says; sets
 // plan.event, and plan.epsilon to what that costs.
 absl::Status CalibrateAsPublished(double epsilon, const PublicSizes& sizes, v1::Plan& plan);
 

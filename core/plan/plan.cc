@@ -82,6 +82,38 @@ void PlanStructure(const v1::TrainingOptions& options, const MethodTraits& metho
   structure.set_rows(options.rows() == v1::ROW_SET_UNSPECIFIED ? v1::APPR_AND_IDENTITY : options.rows());
 }
 
+// What GAP and SAGE have besides their training, once the model's sizes are known.
+absl::Status PlanRival(const v1::TrainingOptions& options, const MethodTraits& method, int64_t max_degree,
+                       v1::Plan& plan) {
+  if (!method.reads_edges) {
+    return absl::OkStatus();
+  }
+  if (!plan.non_private()) {
+    if (max_degree < 1) {
+      return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD,
+                       absl::StrCat("method ", method.name,
+                                    " reads training edges, and this dataset has no degree promise to price that by. "
+                                    "Upload it again with max_degree, or use a method that needs none: auto"),
+                       {{"field", "method"}});
+    }
+    plan.set_max_degree(max_degree);
+  }
+  if (method.method == v1::SAGE) {
+    plan.set_neighbours(options.neighbours());
+    return absl::OkStatus();
+  }
+  v1::AggregationPlan& aggregation = *plan.mutable_aggregation();
+  aggregation.set_hops(options.hops());
+  if (plan.non_private()) {
+    return absl::OkStatus();
+  }
+  // Up to about sqrt(D) / 2 the own row adds little to the charge: sqrt(D + R^2) is 1.12 sqrt(D) there.
+  const double clip = std::max(1.0, std::sqrt(static_cast<double>(max_degree)) / 2);
+  aggregation.set_clip(options.has_aggregation_clip() ? options.aggregation_clip() : clip);
+  aggregation.set_row_error(AggregationRowError(plan));
+  return absl::OkStatus();
+}
+
 // Inner products of the inputs that a row lists: all are computed, and kept when there is a hidden layer.
 absl::Status CheckInnerProducts(const v1::Plan& plan) {
   constexpr int64_t kMaxInnerProducts = 50'000'000;
@@ -145,7 +177,8 @@ absl::StatusOr<double> PlanMean(const v1::TrainingSpec& spec, const v1::Training
                                 const PublicSizes& sizes, double mu, v1::Plan& plan) {
   const double rows = plan.node_sampling_rate() * static_cast<double>(plan.training_slots());
   const bool pays = std::sqrt(static_cast<double>(sizes.feature_count)) < kMeanThreshold * rows * mu;
-  const bool by_rule = pays && plan.hidden_size() == 0 && plan.transform() != v1::RAW;
+  const bool by_rule =
+      pays && plan.hidden_size() == 0 && plan.transform() != v1::RAW && !FindMethod(plan.method())->reads_edges;
   if (!(options.has_center() ? options.center() : by_rule && spec.preset() != v1::PAPER)) {
     return mu;
   }
@@ -209,7 +242,7 @@ absl::Status PlanNoise(const v1::TrainingSpec& spec, const PublicSizes& sizes, v
 
 }  // namespace
 
-absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes) {
+absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree) {
   DPAR_RETURN_IF_ERROR(ValidateSpec(spec, sizes));
   const bool automatic = spec.method() == v1::AUTO || spec.method() == v1::METHOD_UNSPECIFIED;
   const MethodTraits& method = *FindMethod(automatic ? v1::FEATURES : spec.method());
@@ -222,10 +255,16 @@ absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSize
                                                                         : std::max(spec.accountant(), v1::SOUND));
   DPAR_RETURN_IF_ERROR(PlanEvaluation(spec, sizes, plan));
   DPAR_ASSIGN_OR_RETURN(const v1::TrainingOptions options, ResolveOptions(spec, method, sizes, plan.training_slots()));
+  if (method.reads_edges && plan.has_evaluation()) {
+    return InvalidField(
+        "evaluation", absl::StrCat("a charged evaluation predicts from a node's own features, and method ", method.name,
+                                   " does not; leave evaluation unset"));
+  }
   PlanStructure(options, method, plan);
   DPAR_RETURN_IF_ERROR(CheckInnerProducts(plan));
-  DPAR_RETURN_IF_ERROR(PlanBatches(options, plan));
   PlanModel(options, plan);
+  DPAR_RETURN_IF_ERROR(PlanRival(options, method, max_degree, plan));
+  DPAR_RETURN_IF_ERROR(PlanBatches(options, plan));
   if (plan.has_evaluation() && !plan.non_private()) {
     if (spec.preset() == v1::PAPER) {
       return InvalidField("evaluation", "the preset PAPER has no charged evaluation; leave it unset");

@@ -22,10 +22,13 @@ namespace dpar {
 // then DP-SGD to the least with which everything together costs at most epsilon at delta. With the preset PAPER the two
 // stages are calibrated by the paper's theorems instead, and plan.epsilon is what that noise costs.
 //
-// Errors: UNIMPLEMENTED / NOT_IMPLEMENTED for methods of the API that this release lacks; INVALID_ARGUMENT naming the
-// field that is out of range, does not belong to the method or contradicts another; FAILED_PRECONDITION /
-// PRIVACY_UNREACHABLE when no noise meets it.
-absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes);
+// Errors: INVALID_ARGUMENT naming the field that is out of range, does not belong to the method or contradicts another;
+// FAILED_PRECONDITION / PRIVACY_UNREACHABLE when no noise meets it.
+//
+// GAP and SAGE have the values of their papers' released code in place of the rule (options.cc), R = max(1, sqrt(D) /
+// 2) for GAP, and one noise multiplier for all their stages. Their prices rest on the degree promise D of the dataset,
+// `max_degree`: without one (0) they are FAILED_PRECONDITION / INVALID_FIELD `method`, unless without noise.
+absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree = 0);
 
 }  // namespace dpar
 

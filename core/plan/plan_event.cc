@@ -20,18 +20,36 @@ double LatticeError(double noise_stddev, int lattice_bits, double dimensions) {
   return std::ldexp(noise_stddev, -lattice_bits) * std::sqrt(dimensions);
 }
 
-// T sums of clipped gradients.
-absl::StatusOr<v1::PrivacyEvent> TrainingEvent(const v1::Plan& plan, const PublicSizes& sizes) {
+// `steps` sums of clipped gradients of so many weights.
+absl::StatusOr<v1::PrivacyEvent> TrainingEvent(const v1::Plan& plan, int64_t weights, int64_t steps) {
   const double clip = plan.gradient_clip();
   const double noise = plan.noise_multiplier() * clip;
-  const auto dimensions = static_cast<double>(ParameterCount(plan, sizes));
-  const double rounding = LatticeError(noise, plan.lattice_bits(), dimensions) + 2 * plan.summation_error();
+  const double rounding =
+      LatticeError(noise, plan.lattice_bits(), static_cast<double>(weights)) + 2 * plan.summation_error();
+  const bool rows_change = plan.method() == v1::SAGE;
   if (plan.sampling_rate() == 1) {
-    return MakeGaussianEvent(static_cast<double>(plan.rows_per_node()) * clip + rounding, noise, plan.steps());
+    // A row that changes moves the sum twice as far as one that vanishes.
+    const int64_t rows = plan.rows_per_node() + (rows_change ? plan.max_degree() : 0);
+    return MakeGaussianEvent(static_cast<double>(rows) * clip + rounding, noise, steps);
   }
   DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent step,
-                        MakeRowMixtureEvent(plan.rows_per_node(), plan.sampling_rate(), clip + rounding, noise));
-  return MakeRepetitionEvent(plan.steps(), step);
+                        rows_change
+                            ? MakeRowChangeEvent(plan.max_degree(), plan.sampling_rate(), clip, noise, rounding)
+                            : MakeRowMixtureEvent(plan.rows_per_node(), plan.sampling_rate(), clip + rounding, noise));
+  return MakeRepetitionEvent(steps, step);
+}
+
+// GAP's sums over neighbours, all hops of them.
+absl::StatusOr<v1::PrivacyEvent> AggregationEvent(const v1::Plan& plan) {
+  const v1::AggregationPlan& aggregation = plan.aggregation();
+  const double noise = aggregation.noise_stddev();
+  const auto changed = static_cast<double>(plan.max_degree() + 1);
+  const double sensitivity =
+      DPAR_FAULT(kOwnSumUncharged, std::sqrt(static_cast<double>(plan.max_degree())), AggregationSensitivity(plan));
+  return MakeGaussianEvent(
+      sensitivity + LatticeError(noise, plan.lattice_bits(), changed * static_cast<double>(plan.hidden_size())) +
+          2 * aggregation.row_error() * std::sqrt(changed),
+      noise, aggregation.hops());
 }
 
 absl::StatusOr<v1::PrivacyEvent> MeanEvent(const v1::Plan& plan, const PublicSizes& sizes) {
@@ -55,10 +73,61 @@ v1::PrivacyEvent Sampled(double rate, v1::PrivacyEvent inner) {
   return event;
 }
 
+// EpsilonAfter for GAP, whose two trainings stand on either side of the aggregation.
+absl::StatusOr<double> GapEpsilonAfter(const v1::Plan& plan, const PublicSizes& sizes, int64_t steps) {
+  DPAR_ASSIGN_OR_RETURN(v1::PrivacyEvent event, PlanEvent(plan, sizes));
+  v1::PrivacyEvent& stages = event.has_node_sampling() ? *event.mutable_node_sampling()->mutable_event() : event;
+  v1::CompositionEvent& parts = *stages.mutable_composition();
+  const int64_t of_head = steps - plan.steps();
+  if (of_head <= 0) {
+    parts.mutable_events()->RemoveLast();
+  } else {
+    DPAR_ASSIGN_OR_RETURN(*parts.mutable_events(2)->mutable_stage()->mutable_event(),
+                          TrainingEvent(plan, ParameterCount(plan, sizes), std::min(of_head, plan.steps())));
+  }
+  if (of_head < 0) {
+    parts.mutable_events()->RemoveLast();
+    DPAR_ASSIGN_OR_RETURN(*parts.mutable_events(0)->mutable_stage()->mutable_event(),
+                          TrainingEvent(plan, EncoderParameterCount(plan, sizes), steps));
+  }
+  return EventEpsilon(event, plan.delta());
+}
+
 }  // namespace
 
+int64_t InputCount(const v1::Plan& plan, const PublicSizes& sizes) {
+  if (plan.has_aggregation()) {
+    return (plan.aggregation().hops() + 1) * plan.hidden_size();
+  }
+  return plan.has_neighbours() ? 2 * sizes.feature_count : sizes.feature_count;
+}
+
+int64_t EncoderParameterCount(const v1::Plan& plan, const PublicSizes& sizes) {
+  return plan.has_aggregation() ? (sizes.feature_count + 1 + sizes.class_count) * plan.hidden_size() : 0;
+}
+
+int64_t TotalSteps(const v1::Plan& plan) { return (plan.has_aggregation() ? 2 : 1) * plan.steps(); }
+
+bool IsOfItsMethod(const v1::Plan& plan) {
+  const MethodTraits* traits = FindMethod(plan.method());
+  return traits != nullptr && (traits->structure.has_value() || !plan.has_structure()) &&
+         plan.has_max_degree() == (traits->reads_edges && !plan.non_private()) &&
+         plan.has_aggregation() == (plan.method() == v1::GAP) && plan.has_neighbours() == (plan.method() == v1::SAGE) &&
+         (!traits->reads_edges || !(plan.has_mean() || plan.has_evaluation()));
+}
+
+double AggregationSensitivity(const v1::Plan& plan) {
+  return std::hypot(std::sqrt(static_cast<double>(plan.max_degree())), plan.aggregation().clip()) * (1 + 1e-15);
+}
+
+double AggregationRowError(const v1::Plan& plan) {
+  // A row is summed neighbour after neighbour, in no blocks: one row of D terms, with partial sums of up to D.
+  const int64_t terms = plan.max_degree();
+  return SummationError(1, terms, static_cast<double>(terms)) + kAggregationClipError * plan.aggregation().clip();
+}
+
 int64_t ParameterCount(const v1::Plan& plan, const PublicSizes& sizes) {
-  const int64_t inputs = sizes.feature_count + 1;
+  const int64_t inputs = InputCount(plan, sizes) + 1;
   return plan.hidden_size() > 0 ? inputs * plan.hidden_size() + plan.hidden_size() * sizes.class_count
                                 : inputs * sizes.class_count;
 }
@@ -68,7 +137,9 @@ int64_t RowCount(const v1::Plan& plan) {
                                                                           : plan.training_slots();
 }
 
-int64_t RowsPerNode(const v1::Plan& plan) { return 1 + plan.structure().max_occurrence(); }
+int64_t RowsPerNode(const v1::Plan& plan) {
+  return 1 + plan.structure().max_occurrence() + (plan.method() == v1::SAGE ? plan.max_degree() : 0);
+}
 
 double SummationError(int64_t rows, int64_t entries, double magnitude) {
   constexpr int64_t kOwnRoundings = 16;  // of a term itself, and of a center's correction
@@ -105,8 +176,7 @@ absl::StatusOr<v1::PrivacyEvent> EvaluationEvent(const v1::Plan& plan) {
 }
 
 absl::StatusOr<v1::PrivacyEvent> PlanEvent(const v1::Plan& plan, const PublicSizes& sizes) {
-  const MethodTraits* traits = FindMethod(plan.method());
-  if (traits == nullptr || (plan.has_structure() && !traits->structure.has_value())) {
+  if (!IsOfItsMethod(plan)) {
     return InvalidField("plan", "the plan's method has no event");
   }
   v1::PrivacyEvent training;
@@ -120,7 +190,14 @@ absl::StatusOr<v1::PrivacyEvent> PlanEvent(const v1::Plan& plan, const PublicSiz
                           PrivateRowsEvent(StructureOptions(plan), plan.training_slots()));
     AddStage(kStructureStage, structure, stages);
   }
-  DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent steps, TrainingEvent(plan, sizes));
+  if (plan.has_aggregation()) {
+    DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent encoder,
+                          TrainingEvent(plan, EncoderParameterCount(plan, sizes), plan.steps()));
+    AddStage(kEncoderStage, encoder, stages);
+    DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent aggregation, AggregationEvent(plan));
+    AddStage(kAggregationStage, aggregation, stages);
+  }
+  DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent steps, TrainingEvent(plan, ParameterCount(plan, sizes), plan.steps()));
   AddStage(kTrainingStage, steps, stages);
   const bool sampled = plan.node_sampling_rate() != 1;
   v1::PrivacyEvent event = sampled ? Sampled(plan.node_sampling_rate(), std::move(training)) : std::move(training);
@@ -138,6 +215,9 @@ absl::StatusOr<v1::PrivacyEvent> PlanEvent(const v1::Plan& plan, const PublicSiz
 }
 
 absl::StatusOr<double> EpsilonAfter(const v1::Plan& plan, const PublicSizes& sizes, int64_t steps) {
+  if (plan.has_aggregation() && !plan.non_private()) {
+    return steps <= 0 ? absl::StatusOr<double>(0.0) : GapEpsilonAfter(plan, sizes, steps);
+  }
   if (plan.non_private() || (steps <= 0 && !plan.has_mean() && !plan.has_structure())) {
     return 0.0;
   }

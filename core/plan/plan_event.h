@@ -6,11 +6,33 @@
 //       composition
 //         stage private-mean   one Gaussian of sensitivity 1 on the sum of feature rows
 //         stage dp-appr        DP-APPR rows (core/appr/private_rows.h)
-//         stage dp-sgd         T row mixtures; T Gaussians of sensitivity r C where every row is in every batch
+//         stage encoder        GAP: T row mixtures of one row, for the encoder
+//         stage aggregation    GAP: one Gaussian for each hop
+//         stage dp-sgd         T row mixtures, for SAGE row changes; T Gaussians of sensitivity r C, for SAGE (1 + 2 D)
+//                              C, where every row is in every batch
 //     stage evaluation         one Gaussian of sensitivity 1, on slots that were never sampled
 //
 // Every sensitivity includes the lattice and the floating-point sum: a row adds at most C + g sqrt(D) + 2E, and T full
 // batches differ by at most r C + g sqrt(D) + 2E each, with g <= noise 2^-lattice_bits and D the number of weights.
+//
+// GAP, with D the degree promise from here on, which both graphs keep, and all earlier releases fixed:
+//   encoder      A row is a node's own features and label, so a removed node takes away one row: r = 1. What is
+//   released
+//                is public from here on, so that the encoding of every other slot is the same on both graphs.
+//   aggregation  A hop sums rows of norm at most 1 over each slot's neighbours, clips every sum to norm R and adds
+//   noise
+//                to every slot's, null or not. The rows of the first hop are encodings of a slot's own features; those
+//                of later hops are the released sums of the hop before, scaled to length 1. Removing a node takes its
+//                row out of at most D sums, each of which moves by at most 1, also after clipping, which is a
+//                projection onto a ball and lengthens no difference; and its own sum goes from norm at most R to 0. All
+//                other sums are the same. So the sums of a hop differ by at most sqrt(D + R^2) in l2. Rounding to the
+//                lattice adds at most g in each of the (D + 1) h entries of the sums that differ, hence g sqrt((D + 1)
+//                h); the floating-point sums and their clipping are off by at most `row_error` in each of those sums,
+//                which makes 2 row_error sqrt(D + 1). Hops compose adaptively. Charging sqrt(D) alone, as the paper
+//                does, leaves out the node's own sum.
+//   dp-sgd       A row is a node's own encoding, its label and released sums: r = 1 again.
+//
+// SAGE: core/privacy/row_change.h.
 #ifndef DPAR_CORE_PLAN_PLAN_EVENT_H_
 #define DPAR_CORE_PLAN_PLAN_EVENT_H_
 
@@ -29,6 +51,8 @@ namespace dpar {
 
 inline constexpr absl::string_view kMeanStage = "private-mean";
 inline constexpr absl::string_view kStructureStage = "dp-appr";
+inline constexpr absl::string_view kEncoderStage = "encoder";
+inline constexpr absl::string_view kAggregationStage = "aggregation";
 inline constexpr absl::string_view kTrainingStage = "dp-sgd";
 inline constexpr absl::string_view kEvaluationStage = "evaluation";
 
@@ -46,14 +70,37 @@ inline constexpr int kPlanLatticeBits = 24;
 // Bounds on C.
 inline constexpr double kMinGradientClip = 1e-6;
 inline constexpr double kMaxGradientClip = 1e3;
+// Bounds on R.
+inline constexpr double kMinAggregationClip = 1e-3;
+inline constexpr double kMaxAggregationClip = 1e6;
+// Sums over neighbours are clipped below R by this factor, and lie within R times the error below of where exact
+// arithmetic would put them: norms of up to 2^12 entries are off by less than 2^-41 of themselves.
+inline constexpr double kAggregationGuard = 1 - 0x1p-40;
+inline constexpr double kAggregationClipError = 0x1p-39;
 
-// D: the number of weights.
+// Inputs of the network that is trained last, without the bias: d, 2 d for SAGE, (hops + 1) hidden_size for GAP.
+int64_t InputCount(const v1::Plan& plan, const PublicSizes& sizes);
+
+// Weights of GAP's encoder while it is trained, its output layer included; 0 for other methods.
+int64_t EncoderParameterCount(const v1::Plan& plan, const PublicSizes& sizes);
+
+// Steps of all trainings together: T, or twice that for GAP.
+int64_t TotalSteps(const v1::Plan& plan);
+
+// Whether the plan has what its method needs, and nothing of another's.
+bool IsOfItsMethod(const v1::Plan& plan);
+
+// sqrt(D + R^2) of a plan with an aggregation, and the bound on the error of one of its rows.
+double AggregationSensitivity(const v1::Plan& plan);
+double AggregationRowError(const v1::Plan& plan);
+
+// D: the number of weights of the network that is trained last.
 int64_t ParameterCount(const v1::Plan& plan, const PublicSizes& sizes);
 
 // The number of rows, dead or alive: n, or M where only DP-APPR rows train.
 int64_t RowCount(const v1::Plan& plan);
 
-// r: the most rows that one node can be in.
+// r: the most rows that one node can be in. Under a degree promise and for SAGE, those of its neighbours too.
 int64_t RowsPerNode(const v1::Plan& plan);
 
 // Bound on the l2 error of a sum of `rows` vectors, of up to `entries` parts each, whose absolute values have norm at
@@ -74,7 +121,8 @@ absl::StatusOr<v1::PrivacyEvent> EvaluationEvent(const v1::Plan& plan);
 // The plan's event. INVALID_ARGUMENT when the plan's parameters have no price, for instance without noise.
 absl::StatusOr<v1::PrivacyEvent> PlanEvent(const v1::Plan& plan, const PublicSizes& sizes);
 
-// Epsilon at plan.delta of what was released once `steps` steps are done, the evaluation not among it.
+// Epsilon at plan.delta of what was released once `steps` of all TotalSteps are done, the evaluation not among it.
+// GAP's aggregation counts from the last step of its encoder on.
 absl::StatusOr<double> EpsilonAfter(const v1::Plan& plan, const PublicSizes& sizes, int64_t steps);
 
 // The stages of an event in the order in which they stand, each as what it would be alone: inside the sampling, if it

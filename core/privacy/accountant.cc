@@ -21,8 +21,9 @@ constexpr double kBoundedLossShare = 1.0 / 80;
 
 // One sample of the nodes and nothing beside it.
 const SampledEvent* AsSample(const FlatEvent& event) {
-  const bool only = event.gaussian_mu == 0 && event.mixtures.empty() && event.laplaces.empty() &&
-                    event.selections.empty() && event.sampled.size() == 1 && event.sampled.front().count == 1;
+  const bool only = event.gaussian_mu == 0 && event.mixtures.empty() && event.changes.empty() &&
+                    event.laplaces.empty() && event.selections.empty() && event.sampled.size() == 1 &&
+                    event.sampled.front().count == 1;
   return only ? &event.sampled.front() : nullptr;
 }
 
@@ -42,7 +43,7 @@ bool NeedsRenyi(const FlatEvent& event) {
 bool IsSymmetric(const FlatEvent& event) { return event.mixtures.empty() && event.sampled.empty(); }
 
 PldPrecision PrecisionFor(const FlatEvent& event, const PldPrecision& precision) {
-  const bool bounded = IsSymmetric(event) && event.gaussian_mu == 0;
+  const bool bounded = IsSymmetric(event) && event.gaussian_mu == 0 && event.changes.empty();
   return bounded ? PldPrecision{precision.fraction * kBoundedLossShare} : precision;
 }
 

@@ -77,6 +77,10 @@ double SampledChance(const FlatEvent& event) {
   for (const auto& [mixture, count] : event.mixtures) {
     log_never += static_cast<double>(count) * static_cast<double>(mixture.rows) * std::log1p(-mixture.sampling_rate);
   }
+  for (const auto& [change, count] : event.changes) {
+    const double rows = static_cast<double>(change.changed_rows) + 1;
+    log_never += static_cast<double>(count) * rows * std::log1p(-change.sampling_rate);
+  }
   for (const SampledEvent& sampled : event.sampled) {
     log_never += static_cast<double>(sampled.count) * std::log1p(-sampled.sampling_rate * SampledChance(sampled.inner));
   }
@@ -181,6 +185,9 @@ v1::PrivacyEvent ScaleNoise(const v1::PrivacyEvent& event, double x) {
       break;
     case v1::PrivacyEvent::kRowMixture:
       scaled.mutable_row_mixture()->set_noise_stddev(event.row_mixture().noise_stddev() * x);
+      break;
+    case v1::PrivacyEvent::kRowChange:
+      scaled.mutable_row_change()->set_noise_stddev(event.row_change().noise_stddev() * x);
       break;
     case v1::PrivacyEvent::kBoundedRange:
       scaled.mutable_bounded_range()->set_range(event.bounded_range().range() / x);

@@ -18,8 +18,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr absl::string_view kKinds =
-    "gaussian, laplace, poisson_gaussian, row_mixture, bounded_range, composition, repetition, node_sampling, stage";
+    "gaussian, laplace, poisson_gaussian, row_mixture, bounded_range, composition, repetition, node_sampling, stage, "
+    "row_change";
 constexpr size_t kMaxStageNameLength = 32;
+// Times the sensitivity.
+constexpr double kMaxRounding = 1e6;
 // A tree that can be valid can be read: every event in it is a message in a message.
 static_assert(kMaxMessageDepth == 2 * kMaxEventDepth && kMaxListedMessages == kMaxEventNodes);
 
@@ -66,6 +69,14 @@ absl::Status ValidateRowMixture(const std::string& path, const v1::RowMixtureEve
                        kMaxNoiseMultiplier);
 }
 
+absl::Status ValidateRowChange(const std::string& path, const v1::RowChangeEvent& event) {
+  DPAR_RETURN_IF_ERROR(ValidateRange(absl::StrCat(path, "changed_rows"), event.changed_rows(), 0, kMaxEventRows));
+  DPAR_RETURN_IF_ERROR(ValidateRate(path, event.sampling_rate()));
+  DPAR_RETURN_IF_ERROR(ValidateRatio(path, "noise_stddev", event.sensitivity(), event.noise_stddev(),
+                                     kMinNoiseMultiplier, kMaxNoiseMultiplier));
+  return ValidateRange(absl::StrCat(path, "rounding"), event.rounding(), 0.0, kMaxRounding * event.sensitivity());
+}
+
 absl::Status ValidateStageName(const std::string& path, absl::string_view name) {
   const bool known = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_islower(c) || absl::ascii_isdigit(c) || c == '-';
@@ -94,6 +105,8 @@ class Validator {
         return ValidatePoissonGaussian(absl::StrCat(path, "poisson_gaussian."), event.poisson_gaussian());
       case v1::PrivacyEvent::kRowMixture:
         return ValidateRowMixture(absl::StrCat(path, "row_mixture."), event.row_mixture());
+      case v1::PrivacyEvent::kRowChange:
+        return ValidateRowChange(absl::StrCat(path, "row_change."), event.row_change());
       case v1::PrivacyEvent::kBoundedRange:
         return ValidateRange(absl::StrCat(path, "bounded_range.range"), event.bounded_range().range(), kMinPureEpsilon,
                              kMaxPureEpsilon);
@@ -172,6 +185,17 @@ absl::StatusOr<v1::PrivacyEvent> MakeRowMixtureEvent(int64_t rows, double sampli
   event.mutable_row_mixture()->set_sampling_rate(sampling_rate);
   event.mutable_row_mixture()->set_sensitivity(sensitivity);
   event.mutable_row_mixture()->set_noise_stddev(noise_stddev);
+  return Valid(std::move(event));
+}
+
+absl::StatusOr<v1::PrivacyEvent> MakeRowChangeEvent(int64_t changed_rows, double sampling_rate, double sensitivity,
+                                                    double noise_stddev, double rounding) {
+  v1::PrivacyEvent event;
+  event.mutable_row_change()->set_changed_rows(changed_rows);
+  event.mutable_row_change()->set_sampling_rate(sampling_rate);
+  event.mutable_row_change()->set_sensitivity(sensitivity);
+  event.mutable_row_change()->set_noise_stddev(noise_stddev);
+  event.mutable_row_change()->set_rounding(rounding);
   return Valid(std::move(event));
 }
 

@@ -32,7 +32,8 @@ inline constexpr double kMaxPureEpsilon = 1e3;
 
 // Each is INVALID_ARGUMENT, naming the parameter and its range, unless
 //   sensitivity, noise_stddev, scale are finite and above 0,
-//   sampling_rate is 0..1, count 1..kMaxEventCount, rows 1..kMaxEventRows,
+//   sampling_rate is 0..1, count 1..kMaxEventCount, rows 1..kMaxEventRows, changed_rows 0..kMaxEventRows,
+//   rounding is finite and at least 0,
 //   and the ratio of noise to sensitivity is within the limits above.
 absl::StatusOr<v1::PrivacyEvent> MakeGaussianEvent(double sensitivity, double noise_stddev, int64_t count);
 absl::StatusOr<v1::PrivacyEvent> MakeLaplaceEvent(double sensitivity, double scale);
@@ -40,6 +41,8 @@ absl::StatusOr<v1::PrivacyEvent> MakePoissonGaussianEvent(double sampling_rate, 
                                                           double noise_stddev);
 absl::StatusOr<v1::PrivacyEvent> MakeRowMixtureEvent(int64_t rows, double sampling_rate, double sensitivity,
                                                      double noise_stddev);
+absl::StatusOr<v1::PrivacyEvent> MakeRowChangeEvent(int64_t changed_rows, double sampling_rate, double sensitivity,
+                                                    double noise_stddev, double rounding);
 absl::StatusOr<v1::PrivacyEvent> MakeBoundedRangeEvent(double range);
 // An empty composition is an event too: nothing was released.
 absl::StatusOr<v1::PrivacyEvent> MakeCompositionEvent(const std::vector<v1::PrivacyEvent>& events);

@@ -42,6 +42,12 @@ class Flattener {
         const v1::RowMixtureEvent& step = event.row_mixture();
         return AddMixture({step.rows(), step.sampling_rate(), step.noise_stddev() / step.sensitivity()}, count);
       }
+      case v1::PrivacyEvent::kRowChange: {
+        const v1::RowChangeEvent& step = event.row_change();
+        return AddChange({step.changed_rows(), step.sampling_rate(), step.noise_stddev() / step.sensitivity(),
+                          step.rounding() / step.sensitivity()},
+                         count);
+      }
       case v1::PrivacyEvent::kBoundedRange:
         return Count(flat_.selections[event.bounded_range().range()], count);
       case v1::PrivacyEvent::kComposition:
@@ -85,6 +91,18 @@ class Flattener {
       return absl::OkStatus();
     }
     return Count(flat_.mixtures[mixture], count);
+  }
+
+  absl::Status AddChange(const RowChange& change, int64_t count) {
+    if (change.sampling_rate == 0) {
+      return absl::OkStatus();
+    }
+    if (change.sampling_rate == 1) {
+      const double shift = 1 + 2 * static_cast<double>(change.changed_rows) + change.rounding;
+      AddGaussian(shift / change.noise_multiplier, static_cast<double>(count));
+      return absl::OkStatus();
+    }
+    return Count(flat_.changes[change], count);
   }
 
   absl::Status AddSampled(const v1::NodeSamplingEvent& sampling, int64_t count) {

@@ -26,17 +26,29 @@ struct RowMixture {
   auto operator<=>(const RowMixture&) const = default;
 };
 
+// A Gaussian whose shift is revealed: 2 k + own, if not 0, and `rounding` more, with k ~ Binomial(changed_rows,
+// sampling_rate) and own ~ Bernoulli(sampling_rate). A row's own sensitivity is 1 and the standard deviation
+// noise_multiplier. 0 < sampling_rate < 1. The same in both directions (row_change.h).
+struct RowChange {
+  int64_t changed_rows = 0;
+  double sampling_rate = 0;
+  double noise_multiplier = 0;
+  double rounding = 0;
+  auto operator<=>(const RowChange&) const = default;
+};
+
 struct SampledEvent;
 
 struct FlatEvent {
   double gaussian_mu = 0;                  // of all Gaussians together, rounded up
   std::map<RowMixture, int64_t> mixtures;  // by number of times
-  std::map<double, int64_t> laplaces;      // sensitivity / scale
-  std::map<double, int64_t> selections;    // range
+  std::map<RowChange, int64_t> changes;
+  std::map<double, int64_t> laplaces;    // sensitivity / scale
+  std::map<double, int64_t> selections;  // range
   std::vector<SampledEvent> sampled;
 
   [[nodiscard]] bool IsGaussian() const {
-    return mixtures.empty() && laplaces.empty() && selections.empty() && sampled.empty();
+    return mixtures.empty() && changes.empty() && laplaces.empty() && selections.empty() && sampled.empty();
   }
 };
 

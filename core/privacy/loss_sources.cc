@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "core/privacy/row_change.h"
 #include "core/privacy/sampled_atoms.h"
 
 namespace dpar {
@@ -37,6 +38,10 @@ std::vector<LossSource> LossSourcesOf(const FlatEvent& event, Direction directio
                        },
                        count});
   }
+  for (const auto& [change, count] : event.changes) {
+    const auto atoms = std::make_shared<const LossAtoms>(RowChangeAtoms(change, tail_mass));
+    sources.push_back({[atoms](double) { return *atoms; }, count});
+  }
   for (const auto& [epsilon, count] : event.laplaces) {
     sources.push_back(
         {[epsilon = epsilon](double step) { return LaplaceAtoms(epsilon, std::max(step, 2 / kMaxAtoms)); }, count});
@@ -57,6 +62,8 @@ bool NeedsTooManyAtoms(const FlatEvent& event, double tail_mass) {
          std::any_of(
              event.mixtures.begin(), event.mixtures.end(),
              [&](const auto& entry) { return MixtureIntervals(entry.first, kSurveyStep, tail_mass) > kMaxAtoms; }) ||
+         std::any_of(event.changes.begin(), event.changes.end(),
+                     [&](const auto& entry) { return RowChangeIntervals(entry.first, tail_mass) > kMaxAtoms; }) ||
          std::any_of(event.sampled.begin(), event.sampled.end(),
                      [&](const SampledEvent& sampled) { return NeedsTooManyAtoms(sampled.inner, tail_mass); });
 }

@@ -63,6 +63,9 @@ double TotalCount(const FlatEvent& event) {
   for (const auto& [mixture, count] : event.mixtures) {
     total += static_cast<double>(count);
   }
+  for (const auto& [change, count] : event.changes) {
+    total += static_cast<double>(count);
+  }
   for (const SampledEvent& sampled : event.sampled) {
     total += static_cast<double>(sampled.count) * TotalCount(sampled.inner);
   }
@@ -274,8 +277,8 @@ double RoomForDelta(const ComposedLoss& composed, const PldBound& bound) {
 // Whether the loss is one of many steps of one kind, where the room above is enough. That of few mechanisms, or of
 // different ones, may have jumps, which two grids place differently: then delta at the epsilon found is computed.
 bool IsSmooth(const FlatEvent& event) {
-  return event.gaussian_mu == 0 && event.laplaces.empty() && event.selections.empty() && event.sampled.empty() &&
-         event.mixtures.size() == 1 && event.mixtures.begin()->second >= kManySteps;
+  return event.gaussian_mu == 0 && event.changes.empty() && event.laplaces.empty() && event.selections.empty() &&
+         event.sampled.empty() && event.mixtures.size() == 1 && event.mixtures.begin()->second >= kManySteps;
 }
 
 // An upper bound on ln delta at epsilon, from the conversion.

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/privacy/mixture_renyi.h"
+#include "core/privacy/row_change.h"
 
 namespace dpar {
 namespace {
@@ -211,6 +212,10 @@ Renyi RenyiOf(const FlatEvent& event, double order) {
   Accumulate(1, {gaussian, gaussian}, total);
   for (const auto& [mixture, count] : event.mixtures) {
     Accumulate(static_cast<double>(count), MixtureBothWays(mixture, order), total);
+  }
+  for (const auto& [change, count] : event.changes) {
+    const double one = RowChangeRenyi(change, order);
+    Accumulate(static_cast<double>(count), {one, one}, total);
   }
   for (const auto& [epsilon, count] : event.laplaces) {
     const double one = LaplaceRenyi(epsilon, order);

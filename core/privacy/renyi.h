@@ -5,6 +5,7 @@
 //   Laplace         ln(a/(2a-1) e^((a-1) e) + (a-1)/(2a-1) e^(-a e)) / (a-1), e = sensitivity / scale (Mironov 2017)
 //   selection       the supremum over two-point selections of the range, in closed form; at most a range^2 / 8
 //   row mixture     quadrature (mixture_renyi.h)
+//   row change      closed form (row_change.h)
 //   node sampling   at integer orders, from all smaller ones (below)
 #ifndef DPAR_CORE_PRIVACY_RENYI_H_
 #define DPAR_CORE_PRIVACY_RENYI_H_

@@ -21,6 +21,11 @@ namespace {
 // that is close to the center leaves few digits of a float.
 constexpr absl::string_view kStart = R"(
 def forward(self, x):
+)";
+constexpr absl::string_view kStartWithEdges = R"(
+def forward(self, x, edges):
+)";
+constexpr absl::string_view kRead = R"(
   phi = torch.nan_to_num(x.float(), 0.0, 0.0, 0.0)
 )";
 constexpr absl::string_view kSquareRoot = R"(
@@ -46,6 +51,24 @@ constexpr absl::string_view kCentered = R"(
   distance_square = torch.sum(z * z, 1, keepdim=True) + 4.0 * 2.0 ** -52 * (entries + center.size(0) + 16.0) * parts
   z = z / torch.sqrt(torch.clamp(distance_square, min=1e-300))
 )";
+// For edges[0, i] the sum of what edges[1, i] has (core/infer/edge_inputs.h).
+constexpr absl::string_view kMean = R"(
+  first = z[:, :1]
+  degree = torch.zeros_like(first).index_add(0, edges[0], torch.ones_like(first[edges[1]]))
+  total = torch.zeros_like(z).index_add(0, edges[0], z[edges[1]])
+  z = torch.cat([z, total / torch.clamp(degree, min=1.0)], 1)
+)";
+constexpr absl::string_view kHops = R"(
+  encoder = self.encoder_weights.double()
+  rows = torch.relu(torch.matmul(z, encoder[:-1]) + self.bias_input * encoder[-1])
+  rows = rows / torch.sqrt(torch.clamp(torch.sum(rows * rows, 1, keepdim=True), min=1e-300))
+  blocks = [rows]
+  for i in range(self.hops):
+    rows = torch.zeros_like(rows).index_add(0, edges[0], rows[edges[1]])
+    rows = rows / torch.sqrt(torch.clamp(torch.sum(rows * rows, 1, keepdim=True), min=1e-300))
+    blocks.append(rows)
+  z = torch.cat(blocks, 1)
+)";
 constexpr absl::string_view kFirstLayer = R"(
   weights = self.weights.double()
   logits = torch.matmul(z, weights[:-1]) + self.bias_input * weights[-1]
@@ -59,9 +82,12 @@ constexpr absl::string_view kEnd = R"(
 
 std::string Forward(const Model& model) {
   const bool is_unit = model.transform != v1::RAW;
-  return absl::StrCat(kStart, model.transform == v1::SQRT_UNIT ? kSquareRoot : "", kDouble, is_unit ? kUnit : "",
-                      model.center.empty() ? "" : kCentered, is_unit ? kScale : "", kFirstLayer,
-                      model.hidden_size > 0 ? kHiddenLayer : "", kEnd);
+  const bool reads_edges = model.reads != ModelInputs::kFeatures;
+  const absl::string_view edges = model.reads == ModelInputs::kHops ? kHops : kMean;
+  return absl::StrCat(reads_edges ? kStartWithEdges : kStart, kRead,
+                      model.transform == v1::SQRT_UNIT ? kSquareRoot : "", kDouble, is_unit ? kUnit : "",
+                      model.center.empty() ? "" : kCentered, is_unit ? kScale : "", reads_edges ? edges : "",
+                      kFirstLayer, model.hidden_size > 0 ? kHiddenLayer : "", kEnd);
 }
 
 at::Tensor ToTensor(const std::vector<float>& entries, at::IntArrayRef shape) {
@@ -72,11 +98,17 @@ at::Tensor ToTensor(const std::vector<float>& entries, at::IntArrayRef shape) {
 
 torch::jit::Module MakeModule(const Model& model) {
   torch::jit::Module module("Model");
-  module.register_parameter("weights", ToTensor(model.weights, {model.feature_count + 1, model.width()}),
+  module.register_parameter("weights", ToTensor(model.weights, {model.input_count() + 1, model.width()}),
                             /*is_buffer=*/false);
   if (model.hidden_size > 0) {
     module.register_parameter("output_weights", ToTensor(model.output_weights, {model.hidden_size, model.class_count}),
                               /*is_buffer=*/false);
+  }
+  if (model.reads == ModelInputs::kHops) {
+    module.register_parameter("encoder_weights",
+                              ToTensor(model.encoder_weights, {model.feature_count + 1, model.encoder_size}),
+                              /*is_buffer=*/false);
+    module.register_attribute("hops", c10::IntType::get(), model.hops);
   }
   if (!model.center.empty()) {
     module.register_buffer("center", ToTensor(model.center, {model.feature_count}));

@@ -2,6 +2,7 @@
 
 #include <torch/script.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/graph/testing/npz_fixture.h"
+#include "core/infer/edge_inputs.h"
 #include "core/infer/predict.h"
 #include "core/random/random.h"
 #include "core/random/testing/fixed_random.h"
@@ -262,6 +264,53 @@ TEST(TorchScriptTest, LoadsInPythonWithTheSameLogits) {
     ASSERT_EQ(bytes.size(), static_cast<size_t>(expected.numel()) * sizeof(float));
     const at::Tensor logits = at::from_blob(bytes.data(), expected.sizes(), at::kFloat);
     EXPECT_LE((logits - expected).abs().max().item<float>(), 1e-5F);
+  }
+}
+
+// A ring of all nodes, by which models that read edges are tried.
+void Link(Graph& graph) {
+  graph.edge_offsets = {0};
+  for (int32_t node = 0; node < kRows; ++node) {
+    const auto before = static_cast<int32_t>((node + kRows - 1) % kRows);
+    const auto after = static_cast<int32_t>((node + 1) % kRows);
+    graph.neighbours.push_back(std::min(before, after));
+    graph.neighbours.push_back(std::max(before, after));
+    graph.edge_offsets.push_back(static_cast<int64_t>(graph.neighbours.size()));
+  }
+}
+
+TEST(TorchScriptTest, ModelsThatReadEdgesTakeThemBesideTheRows) {
+  FixedRandom random(3);
+  Graph graph = RandomRows(random);
+  Link(graph);
+  Model mean = RandomModel(v1::SQRT_UNIT, false, 4, random);
+  mean.reads = ModelInputs::kNeighbourMean;
+  mean.weights = RandomEntries((2 * kFeatures + 1) * 4, random);
+  Model hops = RandomModel(v1::UNIT, false, 4, random);
+  hops.reads = ModelInputs::kHops;
+  hops.hops = 2;
+  hops.encoder_size = 5;
+  hops.encoder_weights = RandomEntries((kFeatures + 1) * 5, random);
+  hops.weights = RandomEntries((3 * 5 + 1) * 4, random);
+  std::vector<int64_t> ends;
+  for (int64_t node = 0; node < kRows; ++node) {
+    ends.insert(ends.end(), 2, node);
+  }
+  ends.insert(ends.end(), graph.neighbours.begin(), graph.neighbours.end());
+  const at::Tensor edges = at::from_blob(ends.data(), {2, 2 * kRows}, at::kLong);
+  std::vector<float> dense = Dense(graph);
+  const at::Tensor x = at::from_blob(dense.data(), {kRows, kFeatures}, at::kFloat);
+  const std::string path = TestPath("edges.pt");
+  for (const Model& model : {mean, hops}) {
+    ASSERT_TRUE(WriteTorchScript(path, model).ok());
+    const at::Tensor logits = torch::jit::load(path).forward({x, edges}).toTensor();
+    const NodeMatrix expected = GraphLogits(model, graph, 1, [] { return true; }).value();
+    for (int64_t row = 0; row < kRows; ++row) {
+      for (int64_t column = 0; column < kClasses; ++column) {
+        const double wanted = static_cast<double>(expected(row, column));
+        EXPECT_NEAR(logits[row][column].item<double>(), wanted, 1e-4 * (1 + std::fabs(wanted))) << row;
+      }
+    }
   }
 }
 

@@ -14,12 +14,14 @@
 #include "core/fault.h"
 #include "core/graph/keep_slots.h"
 #include "core/graph/split.h"
+#include "core/infer/edge_inputs.h"
 #include "core/infer/input_rows.h"
 #include "core/pace.h"
 #include "core/plan/method.h"
 #include "core/plan/plan_event.h"
 #include "core/random/subsets.h"
 #include "core/status_macros.h"
+#include "core/train/aggregation.h"
 #include "core/train/descent.h"
 #include "core/train/engine.h"
 #include "core/train/evaluate.h"
@@ -30,12 +32,18 @@
 namespace dpar {
 namespace {
 
+// Whether no slot has more neighbours than the plan's price allows for. A sealed dataset was checked before it was
+// sealed; nothing is dropped to make this true.
+bool KeepsPromise(const v1::Plan& plan, const EdgesView& edges) {
+  return !plan.has_max_degree() || edges.largest_degree() <= plan.max_degree();
+}
+
 absl::Status ValidatePlan(const v1::Plan& plan, const GraphView& graph) {
   const int64_t held_out = plan.has_evaluation() ? plan.evaluation().held_out_slots() : 0;
-  if (FindMethod(plan.method()) == nullptr || plan.training_slots() + held_out != graph.sizes.node_count ||
+  if (!IsOfItsMethod(plan) || plan.training_slots() + held_out != graph.sizes.node_count ||
       static_cast<int64_t>(graph.labels.size()) != graph.sizes.node_count ||
       graph.features.row_count() != graph.sizes.node_count || plan.has_event() == plan.non_private() ||
-      !(plan.batch_size() > 0)) {
+      !(plan.batch_size() > 0) || !KeepsPromise(plan, graph.edges)) {
     return InvalidField("plan", "the plan does not belong to a graph of these sizes");
   }
   return absl::OkStatus();
@@ -58,7 +66,16 @@ int64_t FirstLoss(const GraphView& graph, const RowList& rows) {
 }
 #endif
 
-// One run of a plan: DP-APPR, the private mean, DP-SGD, on the graph of the training slots.
+// The same slots with other inputs.
+GraphView WithInputs(const GraphView& graph, int64_t input_count, const SparseRows& rows) {
+  GraphView view = graph;
+  view.sizes.feature_count = input_count;
+  view.features = rows;
+  return view;
+}
+
+// One run of a plan: DP-APPR, the private mean, DP-SGD, or what GAP and SAGE have in their place, on the graph of the
+// training slots.
 class Run {
  public:
   Run(const v1::Plan& plan, const TrainOptions& options, RandomSource& random, const TrainingCallbacks& callbacks)
@@ -71,12 +88,8 @@ class Run {
     model.class_count = graph.sizes.class_count;
     model.hidden_size = plan_.hidden_size();
     model.logit_noise = plan_.logit_noise();
-    DPAR_ASSIGN_OR_RETURN(const RowList rows, MakeRows(graph));
-    if (plan_.has_mean()) {
-      DPAR_ASSIGN_OR_RETURN(model.center, PrivateMean(plan_, graph, random_, callbacks_.keep_going));
-    }
-    DPAR_ASSIGN_OR_RETURN(std::vector<float> weights, TrainWeights(graph, rows, model.center));
-    const auto first_layer = static_cast<std::ptrdiff_t>((model.feature_count + 1) * model.width());
+    DPAR_ASSIGN_OR_RETURN(std::vector<float> weights, TrainMethod(graph, model));
+    const auto first_layer = static_cast<std::ptrdiff_t>((model.input_count() + 1) * model.width());
     model.output_weights.assign(weights.begin() + first_layer, weights.end());
     weights.resize(static_cast<size_t>(first_layer));
     model.weights = std::move(weights);
@@ -89,6 +102,51 @@ class Run {
   }
 
  private:
+  // The weights of the network that is trained last; whatever else the model has is put into it.
+  absl::StatusOr<std::vector<float>> TrainMethod(const GraphView& graph, Model& model) {
+    DPAR_ASSIGN_OR_RETURN(const RowList rows, MakeRows(graph));
+    callbacks_.on_progress(TrainingStage::kTraining, 0, TotalSteps(plan_));
+    if (plan_.has_aggregation()) {
+      return TrainGap(graph, rows, model);
+    }
+    if (plan_.has_neighbours()) {
+      return TrainSage(graph, rows, model);
+    }
+    if (plan_.has_mean()) {
+      DPAR_ASSIGN_OR_RETURN(model.center, PrivateMean(plan_, graph, random_, callbacks_.keep_going));
+    }
+    return TrainWeights(graph, InputTransform(plan_.transform(), model.center), rows, /*steps_before=*/0);
+  }
+
+  // An encoder on own features; its rows summed over neighbours, with noise; a classifier on both.
+  absl::StatusOr<std::vector<float>> TrainGap(const GraphView& graph, const RowList& rows, Model& model) {
+    model.reads = ModelInputs::kHops;
+    model.hops = plan_.aggregation().hops();
+    model.encoder_size = plan_.hidden_size();
+    DPAR_ASSIGN_OR_RETURN(model.encoder_weights,
+                          TrainWeights(graph, InputTransform(plan_.transform(), {}), rows, /*steps_before=*/0));
+    model.encoder_weights.resize(static_cast<size_t>((model.feature_count + 1) * model.encoder_size));
+    DPAR_ASSIGN_OR_RETURN(NodeMatrix encoded,
+                          EncodeRows(graph.features, model.feature_count, model.transform, model.encoder_weights,
+                                     model.encoder_size, options_.threads, callbacks_.keep_going));
+    DPAR_ASSIGN_OR_RETURN(
+        const std::vector<NodeMatrix> hops,
+        AggregateHops(plan_, graph.edges, std::move(encoded), options_.threads, random_, callbacks_.keep_going));
+    const SparseRows inputs = JoinBlocks(hops);
+    return TrainWeights(WithInputs(graph, model.input_count(), inputs), InputTransform(v1::RAW, {}), rows,
+                        plan_.steps());
+  }
+
+  // Own features beside the mean of those of sampled neighbours.
+  absl::StatusOr<std::vector<float>> TrainSage(const GraphView& graph, const RowList& rows, Model& model) {
+    model.reads = ModelInputs::kNeighbourMean;
+    const NeighbourLists lists = SampleNeighbours(graph.edges, plan_.neighbours(), random_);
+    DPAR_ASSIGN_OR_RETURN(const SparseRows inputs, NeighbourMeanRows(graph.features, model.feature_count, lists,
+                                                                     plan_.transform(), callbacks_.keep_going));
+    return TrainWeights(WithInputs(graph, model.input_count(), inputs), InputTransform(v1::RAW, {}), rows,
+                        /*steps_before=*/0);
+  }
+
   absl::StatusOr<RowList> MakeRows(const GraphView& graph) {
     RowList rows;
     if (plan_.has_structure()) {
@@ -103,10 +161,9 @@ class Run {
     return rows;
   }
 
-  absl::StatusOr<std::vector<float>> TrainWeights(const GraphView& graph, const RowList& rows,
-                                                  std::span<const float> center) {
-    callbacks_.on_progress(TrainingStage::kTraining, 0, plan_.steps());
-    const InputTransform transform(plan_.transform(), center);
+  // `steps_before` are those of trainings before this one.
+  absl::StatusOr<std::vector<float>> TrainWeights(const GraphView& graph, const InputTransform& transform,
+                                                  const RowList& rows, int64_t steps_before) {
     const PreparedRows prepared(graph, transform, rows, plan_.hidden_size() > 0, callbacks_.keep_going);
     if (!callbacks_.keep_going()) {
       return absl::CancelledError("training was cancelled");
@@ -117,8 +174,8 @@ class Run {
     return Descend(DPAR_FAULT(kActualBatchSize, WithActualBatchSize(plan_, rows), plan_), shape, rows.count(), *engine,
                    options_.threads, random_, callbacks_.keep_going, [&](int64_t steps_done) {
                      callbacks_.on_progress(
-                         TrainingStage::kTraining, steps_done,
-                         DPAR_FAULT(kProgressLeaksLoss, plan_.steps() + FirstLoss(graph, rows), plan_.steps()));
+                         TrainingStage::kTraining, steps_before + steps_done,
+                         DPAR_FAULT(kProgressLeaksLoss, TotalSteps(plan_) + FirstLoss(graph, rows), TotalSteps(plan_)));
                    });
   }
 

@@ -35,7 +35,7 @@ absl::StatusOr<int64_t> Count(Transaction& transaction, absl::string_view sql, c
 
 constexpr absl::string_view kDatasetColumns =
     "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, ''), "
-    "stored_bytes";
+    "stored_bytes, COALESCE(max_degree, 0)";
 
 absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   StoredDataset stored;
@@ -50,6 +50,9 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   dataset.set_content_digest(reader.Text());
   stored.budget_id = reader.Text();
   stored.stored_bytes = reader.Int();
+  if (const int64_t max_degree = reader.Int(); max_degree > 0) {
+    dataset.set_max_degree(max_degree);
+  }
   DPAR_RETURN_IF_ERROR(reader.status());
   if (dataset.is_public() != stored.budget_id.empty()) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a private dataset has no budget in the store",
@@ -168,10 +171,11 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& stored
   return transaction
       .Execute(
           "INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, is_public, "
-          "content_digest, budget_id, stored_bytes) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
+          "content_digest, budget_id, stored_bytes, max_degree) "
+          "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
           {dataset.name(), tenant, ToMicroseconds(dataset.create_time()), dataset.node_count(), dataset.feature_count(),
            dataset.class_count(), int64_t{dataset.is_public()}, dataset.content_digest(), TextOrNull(stored.budget_id),
-           stored.stored_bytes})
+           stored.stored_bytes, dataset.has_max_degree() ? Value(dataset.max_degree()) : Value(std::monostate())})
       .status();
 }
 

@@ -168,12 +168,15 @@ ALTER TABLE ledger_entries DROP CONSTRAINT ledger_entries_budget_id_fkey;
 ALTER TABLE outputs DROP CONSTRAINT outputs_job_fkey
 )sql";
 
+// The degree promise of a dataset, where its owner made one.
+constexpr const char* kVersion6 = "ALTER TABLE datasets ADD COLUMN max_degree BIGINT";
+
 struct Step {
   const char* both = "";
   const char* postgres = "";
 };
 constexpr std::array<Step, kSchemaVersion> kSteps = {
-    {{kVersion1}, {kVersion2}, {kVersion3}, {kVersion4}, {"", kVersion5OfPostgres}}};
+    {{kVersion1}, {kVersion2}, {kVersion3}, {kVersion4}, {"", kVersion5OfPostgres}, {kVersion6}}};
 
 // Two servers that start at once on an empty store.
 constexpr absl::Duration kMigrationPatience = absl::Minutes(1);

@@ -351,6 +351,8 @@ TEST_P(StoreTest, AStoreOfTheFirstVersionIsBroughtToThePresentOneWithWhatItHolds
                     EXPECT_TRUE(token.token.scopes().empty());
                     EXPECT_FALSE(token.token.has_last_use_time());
                     EXPECT_EQ(token.token.certificate_uri(), "");
+                    DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, GetDataset(t, "tenants/a/datasets/d"));
+                    EXPECT_FALSE(dataset.dataset.has_max_degree());
                     return absl::OkStatus();
                   })
                   .ok());

@@ -40,6 +40,9 @@ absl::Status ValidateDeclaration(const v1::OpenUploadRequest& request, const Lim
   DPAR_RETURN_IF_ERROR(CheckSize("node_count", request.node_count(), 1, "max_nodes", limits.max_nodes));
   DPAR_RETURN_IF_ERROR(CheckSize("feature_count", request.feature_count(), 1, "max_features", limits.max_features));
   DPAR_RETURN_IF_ERROR(CheckSize("class_count", request.class_count(), 2, "max_classes", limits.max_classes));
+  if (request.has_max_degree()) {
+    DPAR_RETURN_IF_ERROR(ValidateRange("max_degree", request.max_degree(), 1, request.node_count()));
+  }
   if (!v1::OpenUploadRequest::Format_IsValid(request.format())) {
     return InvalidField("format", "format must be NPZ or unset");
   }

@@ -78,6 +78,9 @@ v1::Dataset DescribeDataset(const StoredUpload& stored, absl::Time now) {
   dataset.set_feature_count(stored.declared.feature_count());
   dataset.set_class_count(stored.declared.class_count());
   dataset.set_is_public(stored.declared.is_public());
+  if (stored.declared.has_max_degree()) {
+    dataset.set_max_degree(stored.declared.max_degree());
+  }
   return dataset;
 }
 
@@ -159,6 +162,17 @@ absl::Status CheckClasses(const Graph& graph) {
                                              " declared classes without a node, the first of them class ", first,
                                              ". Number the classes that occur 0, 1, 2 and so on without a gap, declare "
                                              "as many, and upload the file again"));
+  }
+  return absl::OkStatus();
+}
+
+// Whether the graph keeps the degree promise. The message has the promise, which is public, and neither the degree nor
+// the node that breaks it. Nothing is dropped to keep it: a removed hub would then re-route what its neighbours keep.
+absl::Status CheckPromise(const Graph& graph, int64_t max_degree) {
+  if (graph.edges().largest_degree() > max_degree) {
+    return GraphError("edges", absl::StrCat("break the degree promise: a node has more than the ", max_degree,
+                                            " neighbours that were declared. Declare a larger max_degree that is "
+                                            "known without the data, or none, and upload the file again"));
   }
   return absl::OkStatus();
 }
@@ -342,6 +356,9 @@ absl::StatusOr<ImportedGraph> Uploads::Import(Sealing& sealing, const std::strin
       ReadGraphFile(path, MakeGraphLimits(limits_), DeclaredSizesOf(sealing.stored.declared),
                     {.parsing = sealing.check.Stage("parsing"), .validating = sealing.check.Stage("validating")}));
   DPAR_RETURN_IF_ERROR(CheckClasses(imported.graph));
+  if (sealing.stored.declared.has_max_degree()) {
+    DPAR_RETURN_IF_ERROR(CheckPromise(imported.graph, sealing.stored.declared.max_degree()));
+  }
   return imported;
 }
 

@@ -83,6 +83,8 @@ TEST_P(UploadsTest, ADeclarationOutOfBoundsIsRefusedByField) {
   EXPECT_EQ(refused([](auto& r) { r.set_cap_epsilon(std::numeric_limits<double>::quiet_NaN()); }), "cap_epsilon");
   EXPECT_EQ(refused([](auto& r) { r.set_cap_delta(0); }), "cap_delta");
   EXPECT_EQ(refused([](auto& r) { r.set_cap_delta(1); }), "cap_delta");
+  EXPECT_EQ(refused([](auto& r) { r.set_max_degree(0); }), "max_degree");
+  EXPECT_EQ(refused([](auto& r) { r.set_max_degree(4); }), "max_degree") << "more than there are nodes";
   EXPECT_EQ(refused([](auto& r) { r.set_format(static_cast<v1::OpenUploadRequest::Format>(9)); }), "format");
 }
 
@@ -458,6 +460,56 @@ TEST_P(UploadsTest, AFileThatDisagreesWithTheDeclarationIsRefused) {
   request.set_node_count(4);
   ExpectError(Upload(request, bytes_).status(), absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
   ExpectRefusedWithoutTrace("d");
+}
+
+TEST_P(UploadsTest, AGraphThatKeepsItsDegreePromiseHasItInItsDataset) {
+  v1::OpenUploadRequest request = Declaration("d", "r");
+  request.set_max_degree(2);
+  EXPECT_EQ(Upload(request, bytes_).value().dataset().max_degree(), 2);
+  const auto stored = [&](const std::string& id) {
+    return ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/" + id); })
+        .value()
+        .dataset;
+  };
+  EXPECT_EQ(stored("d").max_degree(), 2);
+  EXPECT_FALSE(Upload("e").value().dataset().has_max_degree());
+  EXPECT_FALSE(stored("e").has_max_degree());
+}
+
+TEST_P(UploadsTest, ANodeAboveTheDegreePromiseIsRefusedWithThePromiseAndNeitherDegreeNorNode) {
+  Graph star;
+  star.sizes = {6, 2, 2};
+  star.edge_offsets = {0, 1, 2, 3, 8, 9, 10};
+  star.neighbours = {3, 3, 3, 0, 1, 2, 4, 5, 3, 3};
+  star.features.offsets = {0, 1, 2, 2, 2, 2, 2};
+  star.features.columns = {0, 1};
+  star.features.values = {1.0F, 2.0F};
+  star.labels = {0, 1, 0, 0, 1, 1};
+  v1::OpenUploadRequest request = Declaration("d", "r");
+  request.set_node_count(6);
+  request.set_max_degree(4);
+  const absl::Status status = Upload(request, BytesOf(star)).status();
+  ExpectError(status, absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
+  EXPECT_EQ(Metadata(status, "array"), "edges");
+  EXPECT_EQ(Metadata(status, "position"), "(none)");
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("more than the 4 neighbours that were declared"));
+  EXPECT_THAT(std::string(status.message()), ::testing::Not(::testing::ContainsRegex("[0-35-9]")));
+  ExpectRefusedWithoutTrace("d");
+  request.set_request_id("s");
+  request.set_max_degree(5);
+  EXPECT_TRUE(Upload(request, BytesOf(star)).ok()) << "at the promise it is taken";
+}
+
+TEST_P(UploadsTest, TheSameContentUnderAnotherPromiseSharesTheBudget) {
+  v1::OpenUploadRequest first = Declaration("d", "r");
+  first.set_max_degree(2);
+  ASSERT_TRUE(Upload(first, bytes_).ok());
+  v1::OpenUploadRequest second = Declaration("e", "s");
+  second.set_max_degree(3);
+  const v1::FinishUploadResponse answer = Upload(second, bytes_).value();
+  EXPECT_TRUE(answer.budget_shared());
+  EXPECT_EQ(answer.dataset().max_degree(), 3);
+  EXPECT_EQ(BudgetOf("e"), BudgetOf("d"));
 }
 
 TEST_P(UploadsTest, AGraphWithoutAnyLabelIsRefusedWithoutATrace) {

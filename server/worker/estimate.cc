@@ -1,5 +1,6 @@
 #include "server/worker/estimate.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "core/plan/plan_event.h"
@@ -25,6 +26,13 @@ constexpr double kCopies = 2;
 // Above this width, full batches hold no copies.
 constexpr int64_t kCopiedFeatures = 16'384;
 
+// An entry of GAP's rows, as doubles with their noise, scaled to floats, and in the sparse rows that its classifier
+// reads; an entry of SAGE's rows, a column and a value, of which a growing array may hold a copy.
+constexpr double kPerHopEntry = 8 + 4 + 8;
+constexpr double kPerNeighbourEntry = 16;
+constexpr double kPerList = 8;
+constexpr double kPerListedNeighbour = 4;
+
 // Seconds on one core of an x86-64 server. Guessed: starting and saving, reading a byte of the file. Fitted to what
 // tests/benchmark prints: a feature entry of a full linear batch (and for each class of it), a feature entry and unit
 // of any other step, a weight's noise and update, a DP-APPR row.
@@ -40,6 +48,14 @@ constexpr double kEntryBytes = 8;
 
 double Number(int64_t value) { return static_cast<double>(value); }
 
+// Most entries that SAGE's rows can have: own features, and those of neighbours, whose lists are private. A node's
+// features are in at most D rows of others, and a row has at most d.
+double NeighbourEntries(const v1::Plan& plan, const PublicSizes& sizes, double own_entries) {
+  const double by_width = Number(sizes.node_count) * Number(sizes.feature_count);
+  const double by_promise = plan.has_max_degree() ? Number(plan.max_degree()) * own_entries : by_width;
+  return own_entries + std::min(by_width, by_promise);
+}
+
 }  // namespace
 
 int64_t EstimateJobBytes(const v1::Plan& plan, const PublicSizes& sizes, int64_t stored_bytes, int threads) {
@@ -50,6 +66,16 @@ int64_t EstimateJobBytes(const v1::Plan& plan, const PublicSizes& sizes, int64_t
                  parameters * (kWeights + kSum * (1 + threads));
   if (nodes * static_cast<double>(sizes.feature_count) <= kCopiedCells) {
     bytes += kCopies * file;
+  }
+  if (plan.has_aggregation()) {
+    bytes += nodes * static_cast<double>(InputCount(plan, sizes)) * kPerHopEntry +
+             static_cast<double>(EncoderParameterCount(plan, sizes)) * (kWeights + kSum * (1 + threads));
+  }
+  if (plan.has_neighbours()) {
+    // The rows, which full batches copy, and the lists of sampled neighbours.
+    const bool copied = 2 * nodes * Number(sizes.feature_count) <= kCopiedCells;
+    bytes += NeighbourEntries(plan, sizes, file / kEntryBytes) * kPerNeighbourEntry * (copied ? 2 : 1) +
+             nodes * (kPerList + kPerListedNeighbour * Number(plan.neighbours()));
   }
   // The split for the evaluation, and the sample, are graphs of their own.
   bytes += (plan.has_evaluation() ? file : 0) + (plan.node_sampling_rate() < 1 ? file : 0);
@@ -74,6 +100,14 @@ absl::Duration EstimateJobTime(const v1::Plan& plan, const PublicSizes& sizes, i
   const double step = (copied ? read * (kPerEntry + kPerEntryAndClass * width) : read * width * kPerEntryAndUnit) +
                       Number(ParameterCount(plan, sizes)) * kPerWeight;
   double work = Number(plan.steps()) * step;
+  if (plan.has_aggregation()) {
+    // Twice as many trainings: of the encoder, which reads features, and of the classifier, which reads hops.
+    work += Number(plan.steps()) * (rows * Number(InputCount(plan, sizes)) * width * kPerEntryAndUnit +
+                                    Number(EncoderParameterCount(plan, sizes)) * kPerWeight);
+  }
+  if (plan.has_neighbours()) {
+    work += Number(plan.steps()) * read * Number(plan.neighbours()) * width * kPerEntryAndUnit;
+  }
   if (plan.has_structure()) {
     work += Number(plan.structure().appr_nodes()) * kPerStructureRow;
   }

@@ -133,7 +133,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   }
   v1::Plan& plan = *job.mutable_plan();
   const PublicSizes sizes{dataset.node_count(), dataset.feature_count(), dataset.class_count()};
-  DPAR_ASSIGN_OR_RETURN(plan, MakePlan(job.spec(), sizes));
+  DPAR_ASSIGN_OR_RETURN(plan, MakePlan(job.spec(), sizes, dataset.max_degree()));
   if (basis.account.has_value()) {
     DPAR_ASSIGN_OR_RETURN(planned.price, MakePrice(plan.event(), plan.epsilon(), plan.delta(), basis.account->terms));
     plan.set_price_units(planned.price->cost.units);

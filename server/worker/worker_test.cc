@@ -71,6 +71,31 @@ TEST_F(WorkerTest, AStructureMethodPostsBothItsStages) {
   EXPECT_THAT(stages, ::testing::IsSupersetOf({"dp-appr", "dp-sgd"}));
 }
 
+TEST_F(WorkerTest, AMethodThatReadsEdgesIsRefusedWithoutADegreePromiseAndCertifiedUnderOne) {
+  for (const v1::Method method : {v1::SAGE, v1::GAP}) {
+    v1::TrainingSpec spec = Spec();
+    spec.set_method(method);
+    const absl::Status refused = Submit(spec).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  }
+  ASSERT_TRUE(
+      Write([](Transaction& t) { return t.Execute("UPDATE datasets SET max_degree = 200", {}).status(); }).ok());
+  v1::TrainingSpec spec = Spec();
+  spec.set_method(v1::GAP);
+  spec.mutable_options()->set_steps(10);
+  const absl::StatusOr<v1::Job> submitted = Submit(spec);
+  ASSERT_TRUE(submitted.ok()) << submitted.status();
+  ASSERT_TRUE(worker_.Start().ok());
+  AwaitState(v1::Job::SUCCEEDED);
+  const Statement statement = VerifiedStatement();
+  EXPECT_EQ(statement.plan.max_degree(), 200);
+  std::vector<std::string> stages;
+  for (const Stage& stage : StagesOf(statement.plan.event())) {
+    stages.push_back(stage.name);
+  }
+  EXPECT_THAT(stages, ElementsAre("encoder", "aggregation", "dp-sgd"));
+}
+
 TEST_F(WorkerTest, PublicDataIsTrainedWithoutNoiseWhenAskedTo) {
   AddDataset("tenants/acme/datasets/public", {.nodes = 300, .features = 40}, /*is_public=*/true);
   v1::TrainingSpec spec;

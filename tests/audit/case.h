@@ -31,7 +31,7 @@ struct Case {
 };
 
 // The mechanisms, each with its worst inputs:
-//   hub       the middle of a star
+//   hub       the middle of a star; for methods that need a degree promise, one with as many leaves as promised
 //   outlier   a node with features of 1e30, or against all others
 //   lone      a node that shares neither feature nor neighbour with others
 //   listed    a node in max_occurrence rows of others
@@ -39,6 +39,8 @@ std::vector<Case> MeanCases();
 std::vector<Case> StepCases();      // one noisy step, full and Poisson batches, with a hidden layer, and two steps seen
 std::vector<Case> ListedCases();    // one step on DP-APPR rows
 std::vector<Case> RowCases();       // DP-APPR rows, by GM, EM0 and EM1
+std::vector<Case> HopCases();       // GAP's sums over neighbours
+std::vector<Case> SageCases();      // one step on SAGE's rows
 std::vector<Case> TrainingCases();  // whole short trainings, also on a sample of the nodes
 std::vector<Case> EvaluationCases();  // the charged evaluation
 std::vector<Case> AllCases();

@@ -41,6 +41,7 @@ std::vector<PlantedFault> Faults() {
       {Fault::kFixedSeed, "a fixed seed", {}, "fresh noise", "", CheckFreshNoise},
       {Fault::kProgressLeaksLoss, "progress leaks the loss", {}, "progress", "", CheckProgress},
       {Fault::kUnchargedEvaluation, "evaluation uncharged", EvaluationCases, "charged evaluation", "hub", {}},
+      {Fault::kOwnSumUncharged, "GAP hop charged sqrt(D)", HopCases, "GAP hop", "hub", {}},
   };
 }
 

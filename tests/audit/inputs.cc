@@ -48,13 +48,18 @@ v1::TrainingSpec SpecOf(v1::Method method, double epsilon) {
   spec.set_delta(kDelta);
   v1::TrainingOptions& options = *spec.mutable_options();
   options.set_steps(1);
-  options.set_momentum(0);
   options.set_learning_rate(1);
-  options.set_center(false);
+  options.set_optimizer(v1::SGD);
+  options.set_momentum(0);
+  if (method != v1::GAP && method != v1::SAGE) {
+    options.set_center(false);
+  }
   return spec;
 }
 
-v1::Plan PlanFor(const v1::TrainingSpec& spec, const PublicSizes& sizes) { return Must(MakePlan(spec, sizes)); }
+v1::Plan PlanFor(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree) {
+  return Must(MakePlan(spec, sizes, max_degree));
+}
 
 double ClaimOf(const v1::Plan& plan, absl::string_view stage) {
   if (stage.empty()) {

@@ -39,9 +39,10 @@ struct Neighbours {
 Neighbours Remove(const Graph& graph, int64_t node);
 
 // A request for this method and epsilon at kDelta: one step of plain gradient descent without a mean, unless set
-// otherwise.
+// otherwise. Methods that read edges have no mean, and their own optimizer but for its steps.
 v1::TrainingSpec SpecOf(v1::Method method, double epsilon);
-v1::Plan PlanFor(const v1::TrainingSpec& spec, const PublicSizes& sizes);
+// With a degree promise for methods that need one.
+v1::Plan PlanFor(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree = 0);
 
 // What a stage of the plan's event costs at kDelta, by the accountant; 0 for a stage that is not charged. Without a
 // name, what all of it costs.

@@ -3,7 +3,9 @@
 #include <memory>
 #include <utility>
 
+#include "core/infer/row_blocks.h"
 #include "core/plan/plan_event.h"
+#include "core/train/aggregation.h"
 #include "core/train/structure.h"
 #include "core/train/train.h"
 #include "tests/audit/case.h"
@@ -68,18 +70,43 @@ Case RowCase(v1::Method method, const std::string& name, const RowInput& input) 
   return one;
 }
 
-// The model that the service would return: its weights and its center.
+// One hop of GAP over rows that all are the same: the worst there is. The middle of a star with as many leaves as
+// promised is taken away, so that all their sums fall from 1 to 0, and its own from R to 0.
+Case HopCase(const std::string& input, int32_t leaves, double clip) {
+  const auto graphs = std::make_shared<Neighbours>(
+      Remove(GraphOf(std::vector<Node>(static_cast<size_t>(leaves) + 1), StarEdges(leaves), 1, 2), 0));
+  v1::TrainingSpec spec = SpecOf(v1::GAP, 2);
+  spec.mutable_options()->set_hidden_size(1);
+  spec.mutable_options()->set_hops(1);
+  spec.mutable_options()->set_aggregation_clip(clip);
+  const auto plan = std::make_shared<v1::Plan>(PlanFor(spec, graphs->with.sizes, leaves));
+  const auto rows = std::make_shared<NodeMatrix>(NodeMatrix::Ones(leaves + 1, 1));
+  Case one = {"GAP hop", input, ClaimOf(*plan, kAggregationStage), true, kFewRuns, static_cast<size_t>(leaves) + 1, {}};
+  one.make = [graphs, plan, rows](bool with) {
+    return [graphs, plan, rows, &graph = graphs->of(with)](RandomSource& random, std::span<double> out) {
+      const std::vector<double> sums = Must(AggregateHop(*plan, graph.edges(), *rows, 1, random, Always));
+      std::copy(sums.begin(), sums.end(), out.begin());
+    };
+  };
+  return one;
+}
+
+// The model that the service would return: its weights and its center. The degree promise, where the method needs one,
+// is the graph's own largest degree.
 Case TrainingCase(const std::string& name, const std::string& input, const Graph& graph, const v1::TrainingSpec& spec) {
   const auto graphs = std::make_shared<Neighbours>(Remove(graph, 0));
-  const auto plan = std::make_shared<v1::Plan>(PlanFor(spec, graph.sizes));
+  const auto plan = std::make_shared<v1::Plan>(PlanFor(spec, graph.sizes, graph.edges().largest_degree()));
   Case one = {name, input, ClaimOf(*plan), false, kTrainingRuns, 0, {}};
   const int64_t center = plan->has_mean() ? graph.sizes.feature_count : 0;
-  one.width = static_cast<size_t>(ParameterCount(*plan, graph.sizes) + center);
+  const int64_t encoder = plan->has_aggregation() ? (graph.sizes.feature_count + 1) * plan->hidden_size() : 0;
+  one.width = static_cast<size_t>(ParameterCount(*plan, graph.sizes) + center + encoder);
   one.make = [graphs, plan](bool with) {
     return [graphs, plan, &one_graph = graphs->of(with)](RandomSource& random, std::span<double> out) {
       const TrainingCallbacks silent = {Always, [](TrainingStage, int64_t, int64_t) {}};
       const Model model = Must(Train(*plan, one_graph, {}, random, silent)).model;
-      const auto behind = std::copy(model.weights.begin(), model.weights.end(), out.begin());
+      auto behind = std::copy(model.weights.begin(), model.weights.end(), out.begin());
+      behind = std::copy(model.output_weights.begin(), model.output_weights.end(), behind);
+      behind = std::copy(model.encoder_weights.begin(), model.encoder_weights.end(), behind);
       std::copy(model.center.begin(), model.center.end(), behind);
     };
   };
@@ -128,6 +155,8 @@ std::vector<Case> RowCases() {
   return cases;
 }
 
+std::vector<Case> HopCases() { return {HopCase("hub", 8, 8), HopCase("hub, small R", 8, 1)}; }
+
 std::vector<Case> TrainingCases() {
   std::vector<Case> cases;
   cases.push_back(TrainingCase("five steps", "outlier", Star(7, kAgainst), TrainingSpecOf(v1::FEATURES, 5)));
@@ -148,6 +177,11 @@ std::vector<Case> TrainingCases() {
       cases.push_back(TrainingCase("node sampling, dpar-gm", "hub", Star(5, kAlike), spec));
     }
   }
+  for (const auto& [method, name] : {std::pair(v1::GAP, "gap"), std::pair(v1::SAGE, "sage")}) {
+    v1::TrainingSpec spec = TrainingSpecOf(method, 2);
+    spec.mutable_options()->set_hidden_size(2);
+    cases.push_back(TrainingCase(std::string(name) + ", two steps", "hub", Star(5, kAlike), spec));
+  }
   v1::TrainingSpec sampled = TrainingSpecOf(v1::FEATURES, 1);
   sampled.mutable_options()->set_node_sampling_rate(0.5);
   cases.push_back(TrainingCase("node sampling, one step", "lone", Star(1, kAgainst), sampled));
@@ -159,8 +193,9 @@ std::vector<Case> TrainingCases() {
 
 std::vector<Case> AllCases() {
   std::vector<Case> all;
-  for (std::vector<Case>& some : std::vector<std::vector<Case>>{MeanCases(), StepCases(), ListedCases(), RowCases(),
-                                                                TrainingCases(), EvaluationCases()}) {
+  for (std::vector<Case>& some :
+       std::vector<std::vector<Case>>{MeanCases(), StepCases(), ListedCases(), RowCases(), HopCases(), SageCases(),
+                                      TrainingCases(), EvaluationCases()}) {
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }
   return all;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "core/infer/edge_inputs.h"
 #include "core/infer/input_rows.h"
 #include "core/infer/model.h"
 #include "core/plan/plan_event.h"
@@ -200,6 +201,35 @@ Case ListedCase(const std::string& input, float leaf_value) {
   });
 }
 
+// SAGE's rows as features, for a step on them: what the trainer makes where no neighbour is left out.
+Graph SageInputs(const Graph& graph) {
+  Graph inputs = graph;
+  inputs.features = Must(NeighbourMeanRows(graph.features, graph.sizes.feature_count, graph.edges(), v1::RAW, Always));
+  inputs.sizes.feature_count *= 2;
+  return inputs;
+}
+
+// A hub at the promise, whose features make up most of its leaves' rows: without it, those gradients point elsewhere.
+Case SageCase(const std::string& mechanism, int64_t batch_size) {
+  constexpr int32_t kLeaves = 6;
+  std::vector<Node> nodes(kLeaves + 1, Node{0, 0, 1e-3F});
+  nodes[0] = {0, 1, 1e3F};
+  const Neighbours graphs = Remove(GraphOf(nodes, StarEdges(kLeaves), 2, 2), 0);
+  v1::TrainingSpec spec = SpecOf(v1::SAGE, 1);
+  v1::TrainingOptions& options = *spec.mutable_options();
+  options.set_transform(v1::RAW);
+  options.set_hidden_size(0);
+  options.set_neighbours(kLeaves);
+  options.set_gradient_clip(kSmallClip);
+  options.set_learning_rate(1 / kSmallClip);
+  options.set_batch_size(batch_size);
+  const v1::Plan plan = PlanFor(spec, graphs.with.sizes, kLeaves);
+  Case one = DescentCase(mechanism, "hub", {SageInputs(graphs.with), SageInputs(graphs.without)}, plan, LiveRows);
+  one.width = static_cast<size_t>(ParameterCount(plan, graphs.with.sizes));
+  one.tight = false;  // gradients of these rows turn by a right angle, where two opposite ones are charged
+  return one;
+}
+
 // A model that predicts class 0 for the held-out half, of whose slots every other has that class.
 Case EvaluationCase(const std::string& input, const Node& node) {
   constexpr size_t kSlots = 64;
@@ -262,6 +292,8 @@ std::vector<Case> StepCases() {
   cases.back().tight = false;
   return cases;
 }
+
+std::vector<Case> SageCases() { return {SageCase("SAGE step", 7), SageCase("SAGE Poisson step", 3)}; }
 
 std::vector<Case> ListedCases() { return {ListedCase("listed", 1), ListedCase("listed, outlier", -1)}; }
 

@@ -91,6 +91,35 @@ class MethodsTest : public SharedServerTest {
   std::string graph_;
 };
 
+TEST_F(MethodsTest, ThoseThatReadEdgesAreTrainedUnderADegreePromiseThatTheCertificateNames) {
+  Must({"upload", graph_, "--name", "demo", "--max-degree", "60"});
+  EXPECT_THAT(Must({"dataset", "show", "demo"}).out, HasSubstr("promise     at most 60 neighbours a node (public)\n"));
+  const std::vector<std::pair<std::string, std::set<std::string>>> methods = {
+      {"gap", {"encoder", "aggregation", "dp-sgd"}}, {"sage", {"dp-sgd"}}};
+  for (const auto& [method, stages] : methods) {
+    const nlohmann::json trained = Train({"--epsilon", "2", "--method", method, "--steps", "20"});
+    ASSERT_EQ(FindMember(trained, "state"), "succeeded") << trained;
+    const Statement statement = Verified(trained);
+    EXPECT_EQ(statement.plan.max_degree(), 60);
+    EXPECT_EQ(StageNames(statement), stages);
+    EXPECT_EQ(PostedStages(), stages);
+    const std::string job = FindText(trained, absl::StrCat(tenant_.name, "/jobs/"));
+    const std::string out = server().Scratch(job.substr(job.rfind('/') + 1));
+    EXPECT_THAT(Must({"certificate", "show", out + "/certificate.json", "--key", out + "/signing.pub"}).out,
+                HasSubstr("more than 60"));
+    const std::string other = server().Scratch(tenant_.id + "-other.npz");
+    WriteFile(other, GraphBytes(MakeGraph(1101, {.nodes = 200, .classes = 3, .features = 60})));
+    EXPECT_THAT(Must({"predict", "--model", out + "/model.npz", "--graph", other}).out,
+                HasSubstr("predicted  200 nodes, propagation none\n"));
+  }
+}
+
+TEST_F(MethodsTest, AFileThatBreaksItsDegreePromiseIsRefusedWithThePromiseAlone) {
+  const CommandResult result = Run({"upload", graph_, "--name", "demo", "--max-degree", "1"});
+  EXPECT_EQ(result.exit_code, 1) << result.out;
+  EXPECT_THAT(result.err, HasSubstr("more than the 1 neighbours that were declared"));
+}
+
 struct MethodCase {
   std::string typed;
   std::string planned;

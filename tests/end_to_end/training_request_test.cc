@@ -166,11 +166,11 @@ TEST_F(TrainingRequestTest, ValidateOnlyPlansAndPricesAndReservesNothing) {
   ExpectUntouched();
 }
 
-TEST_F(TrainingRequestTest, AMethodThatIsNotThereYetSaysSo) {
+TEST_F(TrainingRequestTest, AMethodThatReadsEdgesIsRefusedOnADatasetWithoutADegreePromise) {
   for (const v1::Method method : {v1::GAP, v1::SAGE}) {
     v1::CreateJobRequest request = JobRequest(dataset_, 1);
     request.mutable_spec()->set_method(method);
-    EXPECT_THAT(CreateJob(*owner_, request).status, IsError(grpc::StatusCode::UNIMPLEMENTED, v1::NOT_IMPLEMENTED))
+    EXPECT_THAT(CreateJob(*owner_, request).status, IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::INVALID_FIELD))
         << v1::Method_Name(method);
   }
   ExpectUntouched();

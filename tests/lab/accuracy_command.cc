@@ -144,8 +144,9 @@ class Measurement {
 
   absl::StatusOr<Model> TrainOn(const Graph& training, int64_t seed) {
     if (seed == 1) {
-      // Every split has as many slots, so all have one plan.
-      DPAR_ASSIGN_OR_RETURN(measured_.plan, MakePlan(spec_, training.sizes));
+      // Every split has as many slots, so all have one plan. The degree promise, for methods that need one, is the
+      // whole graph's own largest degree: nothing here is private.
+      DPAR_ASSIGN_OR_RETURN(measured_.plan, MakePlan(spec_, training.sizes, graph_.edges.largest_degree()));
     }
     TrainingCallbacks callbacks;
     callbacks.keep_going = [] { return true; };

@@ -207,7 +207,7 @@ TEST_F(AccuracyTest, FlagsOutOfRangeAreRefused) {
       {"--test-share", "1", "--test-share must be above 0 and below 1, got 1"},
       {"--test-share", "0.001", "--test-share must leave nodes to train on and nodes to predict, got 0.001 of 200"},
       {"--threads", "0", "--threads must be from 1 to 1024, got 0"},
-      {"--method", "gap", "--method is one of auto, features, dpar-em0, dpar-em1, dpar-gm; not 'gap'"},
+      {"--method", "gcn", "--method is one of auto, features, dpar-em0, dpar-em1, dpar-gm, gap, sage; not 'gcn'"},
       {"--propagation", "power2", "--propagation is one of mean-field, power, none; not 'power2'"},
       {"--preset", "best", "--preset is paper or not given; not 'best'"},
       {"--set", "steps", "--set takes NAME=VALUE, NAME one of structure_share, "},

@@ -57,8 +57,10 @@ double WorkOf(const v1::Plan& plan, const StudyGraph& graph) {
   const GraphView& view = graph.view;
   const double entries = static_cast<double>(view.features.values.size()) / static_cast<double>(view.sizes.node_count);
   const int64_t width = plan.hidden_size() > 0 ? plan.hidden_size() : view.sizes.class_count;
-  return static_cast<double>(plan.steps()) * (static_cast<double>(ParameterCount(plan, view.sizes)) +
-                                              plan.batch_size() * entries * static_cast<double>(width));
+  const double rows = 1 + static_cast<double>(plan.neighbours());
+  return static_cast<double>(TotalSteps(plan)) *
+         (static_cast<double>(ParameterCount(plan, view.sizes) + EncoderParameterCount(plan, view.sizes)) +
+          plan.batch_size() * rows * entries * static_cast<double>(width));
 }
 
 absl::StatusOr<double> Score(const Model& model, const Graph& query, Propagation propagation) {
@@ -150,7 +152,7 @@ class Runner {
       const PlannedCell& first = *cells.front();
       PublicSizes sizes = first.graph->view.sizes;
       sizes.node_count = static_cast<int64_t>(first.split->train.size());
-      absl::StatusOr<v1::Plan> made = MakePlan(first.cell->spec, sizes);
+      absl::StatusOr<v1::Plan> made = MakePlan(first.cell->spec, sizes, first.graph->max_degree);
       if (!made.ok()) {
         error.Note(made.status());
         return;

@@ -7,8 +7,8 @@ namespace dpar::lab {
 namespace {
 
 constexpr std::array<PaperMethod, 6> kMethods = {{
-    {"GAP", v1::METHOD_UNSPECIFIED},
-    {"SAGE", v1::METHOD_UNSPECIFIED},
+    {"GAP", v1::GAP},
+    {"SAGE", v1::SAGE},
     {"Features", v1::FEATURES},
     {"DPAR-EM0", v1::DPAR_EM0},
     {"DPAR-EM1", v1::DPAR_EM1},
@@ -17,7 +17,7 @@ constexpr std::array<PaperMethod, 6> kMethods = {{
 // DPARNoDP is DPAR without noise: exact rows with their weights, as those of DPAR-GM are without its noise.
 constexpr std::array<PaperMethod, 3> kMethodsNoNoise = {{
     {"DPARNoDP", v1::DPAR_GM},
-    {"GAPNoDP", v1::METHOD_UNSPECIFIED},
+    {"GAPNoDP", v1::GAP},
     {"FeaturesNoDP", v1::FEATURES},
 }};
 
@@ -76,7 +76,7 @@ std::optional<double> PaperAccuracy(absl::string_view graph, double epsilon, abs
 
 std::optional<double> PaperAccuracy(absl::string_view graph, double epsilon, v1::Method method) {
   for (const PaperMethod& column : kMethods) {
-    if (column.method == method && method != v1::METHOD_UNSPECIFIED) {
+    if (column.method == method) {
       return PaperAccuracy(graph, epsilon, column.name);
     }
   }

@@ -17,7 +17,7 @@ namespace dpar::lab {
 // A column of the table.
 struct PaperMethod {
   const char* name;   // as the paper writes it
-  v1::Method method;  // ours; METHOD_UNSPECIFIED for those of other papers
+  v1::Method method;  // ours
 };
 std::span<const PaperMethod> PaperMethods();         // at some epsilon
 std::span<const PaperMethod> PaperMethodsNoNoise();  // without privacy

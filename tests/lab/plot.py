@@ -21,6 +21,8 @@ STYLES = {
     "dpar-em0": dict(label="DPAR-EM0", color="#0072b2", marker="s", linestyle="--"),
     "dpar-em1": dict(label="DPAR-EM1", color="#d55e00", marker="^", linestyle="-."),
     "dpar-gm": dict(label="DPAR-GM", color="#009e73", marker="D", linestyle=":"),
+    "gap": dict(label="GAP", color="#cc79a7", marker="v", linestyle="-"),
+    "sage": dict(label="SAGE", color="#7f6000", marker="P", linestyle="--"),
 }
 AXES = {
     "accounting": ("epsilon by the paper's theorems", "log"),
@@ -114,7 +116,7 @@ def draw_curves(axes, rows, scale):
             # A star does not say whose it is in grey; its letter does.
             for x, y in stars:
                 axes.annotate(
-                    {"features": "F", "dpar-em0": "0", "dpar-em1": "1", "dpar-gm": "G"}[method],
+                    {"features": "F", "dpar-em0": "0", "dpar-em1": "1", "dpar-gm": "G", "gap": "P", "sage": "S"}[method],
                     (x, y),
                     fontsize=5.5,
                     ha="center",
@@ -185,7 +187,7 @@ def plot_accounting(name, graph, rows):
         points = sorted((float(row["published_epsilon"]), float(row["sound_epsilon"])) for row in here)
         if points:
             # The three of DPAR nearly coincide: rings of several sizes show all of them.
-            size = {"features": 5, "dpar-em0": 11, "dpar-em1": 8, "dpar-gm": 4}[method]
+            size = {"features": 5, "dpar-em0": 11, "dpar-em1": 8, "dpar-gm": 4}.get(method, 6)
             axes.plot(*zip(*points), linewidth=1.4, markersize=size, fillstyle="none", **style)
     values = sorted({float(row["value"]) for row in rows})
     axes.plot(values, values, color="0.5", linewidth=0.8, label="the claim itself")

@@ -51,6 +51,7 @@ absl::StatusOr<StudyGraph> OpenStudyGraph(const std::string& directory, const st
   graph.input = std::make_unique<GraphInput>(std::move(input));
   DPAR_ASSIGN_OR_RETURN(graph.view, graph.input->View());
   graph.digest = DigestOf(flags.file);
+  graph.max_degree = graph.view.edges.largest_degree();
   return graph;
 }
 

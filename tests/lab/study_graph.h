@@ -30,6 +30,9 @@ struct StudyGraph {
   std::string digest;  // of the file: 16 hexadecimal digits. It finds another file, not a forged one.
   std::unique_ptr<GraphInput> input;
   GraphView view;  // of *input
+  // The degree promise that methods which read edges are priced by: the graph's own largest degree. That is a promise
+  // made after looking, which only a public graph allows.
+  int64_t max_degree = 0;
 };
 
 // INVALID_FIELD `datasets` for a name that is not known, and `graph` for a file below `directory` that is not there.

@@ -54,6 +54,20 @@ TEST_F(SweepTest, MeasuresEveryMethodAtEveryValue) {
   EXPECT_THAT(lines[4], StartsWith("epsilon,cora_ml,0.002,as-published,power,random,dpar-gm,8.0,8.0,1,0."));
 }
 
+TEST_F(SweepTest, MethodsThatReadEdgesHaveCurvesOfTheirOwnAndPredictByThemselves) {
+  const Json json =
+      MustJson(Study("sweep", {"--sweep", "epsilon", "--methods", "gap", "--values", "8", "--seeds", "1"}));
+  EXPECT_EQ(json["inference"], "none");
+  ASSERT_EQ(json["points"].size(), 1U);
+  const Json& point = json["points"][0];
+  EXPECT_EQ(point["method"], "gap");
+  EXPECT_EQ(point["mean"], point["plain_mean"]);
+  EXPECT_EQ(point["paper"], 0.5733);
+  EXPECT_EQ(point["sound_epsilon"], 8.0);
+  ExpectRefused(Study("sweep", {"--sweep", "epsilon", "--methods", "gap,features"}), kUsage, "swept apart");
+  ExpectRefused(Study("sweep", {"--sweep", "epsilon", "--methods", "gcn"}), kUsage, "not 'gcn'");
+}
+
 TEST_F(SweepTest, SoundNoiseCostsWhatWasAskedFor) {
   const Json json = MustJson(Study("sweep", {"--sweep", "bound", "--values", "0.01", "--seeds", "1"}));
   EXPECT_EQ(json["inference"], "mean-field");

@@ -4,6 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "core/error.h"
+#include "core/plan/method.h"
 #include "core/status_macros.h"
 #include "tests/lab/option_setting.h"
 #include "tests/lab/study.h"
@@ -109,6 +110,13 @@ absl::StatusOr<SweepKind> FindSweep(const std::string& name) {
     }
   }
   return InvalidField("sweep", absl::StrCat("sweep is one of ", SweepNames(), "; not '", name, "'"));
+}
+
+const char* InferenceOf(v1::Method method, Accounting accounting) {
+  if (FindMethod(method)->reads_edges) {
+    return "none";
+  }
+  return accounting == Accounting::kSound ? "mean-field" : "power";
 }
 
 absl::StatusOr<v1::TrainingSpec> SweepSpec(const SweepKind& kind, Accounting accounting, v1::Method method,

@@ -37,6 +37,10 @@ std::string SweepNames();
 // INVALID_FIELD `sweep`.
 absl::StatusOr<SweepKind> FindSweep(const std::string& name);
 
+// What a sweep takes the accuracy of a method's models with: the paper's power iteration, or mean-field; for models
+// that read edges themselves, neither.
+const char* InferenceOf(v1::Method method, Accounting accounting);
+
 // The spec of one point, which is the paper's figure where the option has the paper's value.
 absl::StatusOr<v1::TrainingSpec> SweepSpec(const SweepKind& kind, Accounting accounting, v1::Method method,
                                            double epsilon, double delta, double value);

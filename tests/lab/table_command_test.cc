@@ -31,6 +31,17 @@ class TableTest : public StudyTest {
   void SetUp() override { WriteStudyGraph(); }
 };
 
+TEST_F(TableTest, MeasuresARivalOfThePaperWhereAskedTo) {
+  const Json json =
+      MustJson(Study("table", {"--datasets", "cora_ml", "--methods", "gap", "--epsilons", "8", "--seeds", "1"}));
+  const Json& gap = json["lines"][0];
+  EXPECT_EQ(gap["method"], "GAP");
+  EXPECT_EQ(gap["sound"]["sound_epsilon"], 8.0);
+  EXPECT_NEAR(gap["published"]["published_epsilon"].get<double>(), 8, 1e-6);
+  EXPECT_EQ(json["lines"][1]["method"], "SAGE");
+  EXPECT_TRUE(json["lines"][1]["sound"].is_null()) << "not asked for: the paper's figure alone";
+}
+
 TEST_F(TableTest, HasALineForEveryMethodOfThePaperAndComputesNoneTwice) {
   const Json json = MustJson(Study("table", {"--quick"}));
   EXPECT_EQ(json["split"], "random");
@@ -92,7 +103,7 @@ TEST_F(TableTest, RefusesWhatItDoesNotKnow) {
   const std::vector<std::vector<std::string>> cases = {
       {"--datasets", "reddit", "--datasets are among cora_ml, coauthor_cs, coauthor_phy; not 'reddit'"},
       {"--datasets", "coauthor_cs", "coauthor_cs.npz': No such file or directory"},
-      {"--methods", "gap", "--methods are among features, dpar-em0, dpar-em1, dpar-gm; not 'gap'"},
+      {"--methods", "gcn", "--methods are among gap, sage, features, dpar-em0, dpar-em1, dpar-gm; not 'gcn'"},
       {"--epsilons", "1,101", "--epsilons must be from 0.001 to 100, got 101"},
       {"--seeds", "0", "--seeds must be from 1 to 10000, got 0"},
       {"--split", "metis", "--split is random or partition; not 'metis'"},

@@ -43,7 +43,7 @@ Statement ExampleStatement(v1::TrainingSpec spec) {
   statement.sizes = {.node_count = 2995, .feature_count = 2879, .class_count = 7};
   const BudgetTerms terms = MakeBudgetTerms(8, 3e-5).value();
   spec.set_delta(terms.cap_delta);
-  statement.plan = MakePlan(spec, statement.sizes).value();
+  statement.plan = MakePlan(spec, statement.sizes, kExampleMaxDegree).value();
   if (statement.plan.has_evaluation()) {
     statement.evaluation = ExampleEvaluation(statement.plan.evaluation());
   }

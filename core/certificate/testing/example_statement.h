@@ -2,12 +2,16 @@
 #ifndef DPAR_CORE_CERTIFICATE_TESTING_EXAMPLE_STATEMENT_H_
 #define DPAR_CORE_CERTIFICATE_TESTING_EXAMPLE_STATEMENT_H_
 
+#include <cstdint>
 #include <string>
 
 #include "core/certificate/signing_key.h"
 #include "core/certificate/statement.h"
 
 namespace dpar {
+
+// The degree promise of the example's dataset, which methods that read edges are priced by.
+inline constexpr int64_t kExampleMaxDegree = 50;
 
 // Epsilon 1, the method FEATURES, 97 steps.
 v1::TrainingSpec ExampleSpec();
