@@ -20,9 +20,11 @@ build_packages=(
 )
 # A private PostgreSQL and a Prometheus for the tests; a Python client of the API, whose python3-torch loads our
 # TorchScript files as a user would, and a verifier of certificates in Python with their schema; clang's runtime for the
-# fuzzers; what dpar-lab draws and partitions with; what sets manual pages.
+# fuzzers; what dpar-lab draws and partitions with; what sets manual pages; a browser for the operator's page, which is
+# driven with Node.js 20, newer than Debian's own: where there is none, that test skips.
 check_packages=(clang-format clang-tidy clang libclang-rt-14-dev postgresql prometheus python3-torch python3-numpy
-  python3-scipy python3-grpcio python3-cryptography python3-jsonschema python3-matplotlib metis groff-base)
+  python3-scipy python3-grpcio python3-cryptography python3-jsonschema python3-matplotlib metis groff-base
+  chromium)
 
 fail() {
   echo "install-dependencies: $*" >&2

@@ -15,10 +15,13 @@
 //   Worker            threads that run queued jobs                      server/worker/worker.h
 //   Metrics, AuditLog what is counted, and who did what                 server/observe/metrics.h, audit_log.h
 //   Monitor           metrics and health over HTTP                      server/observe/monitor.h
+//   SpendLog, ChainWatch, Refusals                                      server/observe
+//                     what the overview tells besides the store
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
 //   WatchHub          everybody who watches a job                       server/services/watch_hub.h
-//   DatasetService, TrainingService, BudgetService, OperatorService, ServerService, and gRPC's health and reflection
-//                                                                       server/services
+//   DatasetService, TrainingService, BudgetService, OperatorService, ServerService, OverviewService, and gRPC's health
+//                     and reflection                                    server/services
+//   PageServer        the operator's page, on the monitor's port        server/services/page_server.h
 //
 // The main thread waits for SIGTERM or SIGINT and takes it all down in the opposite order. SIGHUP opens the audit log
 // again.
@@ -62,15 +65,21 @@
 #include "server/config.h"
 #include "server/directory_lock.h"
 #include "server/observe/audit_log.h"
+#include "server/observe/chain_watch.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/monitor.h"
+#include "server/observe/refusals.h"
+#include "server/observe/spend_log.h"
 #include "server/services/budget_service.h"
 #include "server/services/dataset_service.h"
 #include "server/services/gate.h"
 #include "server/services/health_probe.h"
 #include "server/services/keepalive.h"
 #include "server/services/operator_service.h"
+#include "server/services/overview_service.h"
+#include "server/services/overviews.h"
+#include "server/services/page_server.h"
 #include "server/services/rooms.h"
 #include "server/services/server_service.h"
 #include "server/services/stream_limiter.h"
@@ -153,17 +162,21 @@ void PrintInitialised(const Config& config, const DataDirectory& directory, cons
             << "First operator token (keep it secret):       " << directory.OperatorToken() << "\n";
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Config& config,
-                                                                     const DataDirectory& directory) {
+// What the server shows itself with, and whom it asks for the same.
+struct TlsFiles {
+  CertifiedKey server;
+  std::string client_authorities;
+};
+
+absl::StatusOr<TlsFiles> ReadTlsFiles(const Config& config, const DataDirectory& directory) {
   const absl::Time now = absl::Now();
   const std::string key_file = config.tls_key.empty() ? directory.ServerKey() : config.tls_key;
-  DPAR_ASSIGN_OR_RETURN(const CertifiedKey server,
-                        ReadServerCertificate(CertificateFile(config, directory), key_file, now));
-  std::string client_authorities;
+  TlsFiles files;
+  DPAR_ASSIGN_OR_RETURN(files.server, ReadServerCertificate(CertificateFile(config, directory), key_file, now));
   if (!config.client_ca.empty()) {
-    DPAR_ASSIGN_OR_RETURN(client_authorities, ReadClientAuthorities(config.client_ca, now));
+    DPAR_ASSIGN_OR_RETURN(files.client_authorities, ReadClientAuthorities(config.client_ca, now));
   }
-  return MakeServerCredentials(server, client_authorities);
+  return files;
 }
 
 v1::ServerInfo DescribeServer(const Limits& limits) {
@@ -183,15 +196,19 @@ v1::ServerInfo DescribeServer(const Limits& limits) {
 // The listening server and its services.
 class Listener {
  public:
-  Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys)
+  Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, Overviews& overviews)
       : datasets_(rooms),
         training_(rooms),
         budgets_(rooms),
         operators_(rooms),
-        server_info_(rooms, std::move(info), keys) {}
+        server_info_(rooms, std::move(info), keys),
+        overview_(rooms, overviews) {}
+
+  // For the page, which reads from the same services.
+  [[nodiscard]] PageServices page_services() const { return {server_info_, overview_, budgets_, training_}; }
 
   // Starts accepting calls; returns host:port.
-  absl::StatusOr<std::string> Start(const Config& config, const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  absl::StatusOr<std::string> Start(const Config& config, const TlsFiles& tls) {
     DPAR_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress("listen", config.listen));
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
@@ -205,15 +222,15 @@ class Listener {
     builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
     // The probe would have raised this, too: chunks come in 16 KiB pieces otherwise.
     builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
-    builder.AddListeningPort(config.listen, credentials, &port);
+    builder.AddListeningPort(config.listen, MakeServerCredentials(tls.server, tls.client_authorities), &port);
     builder.SetMaxReceiveMessageSize(static_cast<int>(config.limits.max_chunk_bytes + kMessageOverheadBytes));
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
     SetKeepalive({}, builder);
     grpc::ResourceQuota quota("dpard");
     quota.SetMaxThreads(kMaxServerThreads);
     builder.SetResourceQuota(quota);
-    for (grpc::Service* service :
-         std::initializer_list<grpc::Service*>{&datasets_, &training_, &budgets_, &operators_, &server_info_}) {
+    for (grpc::Service* service : std::initializer_list<grpc::Service*>{&datasets_, &training_, &budgets_, &operators_,
+                                                                        &server_info_, &overview_}) {
       builder.RegisterService(service);
     }
     server_ = builder.BuildAndStart();
@@ -234,6 +251,7 @@ class Listener {
   BudgetServiceImpl budgets_;
   OperatorServiceImpl operators_;
   ServerServiceImpl server_info_;
+  OverviewServiceImpl overview_;
   std::unique_ptr<grpc::Server> server_;
 };
 
@@ -275,7 +293,7 @@ absl::Status StartMonitor(const Config& config, const DataDirectory& directory, 
   DPAR_ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress("http-listen", config.http_listen));
   DPAR_ASSIGN_OR_RETURN(const int port, monitor.Start(listen.host, listen.port));
   const std::string address = absl::StrCat(listen.host, ":", port);
-  spdlog::info("metrics and health are at http://{}", address);
+  spdlog::info("metrics and health are at http://{0}, the operator's page at https://{0}/", address);
   const bool loopback = listen.host == "localhost" || listen.host == "[::1]" || absl::StartsWith(listen.host, "127.");
   if (!loopback) {
     spdlog::warn("whoever reaches {} sees names of tenants and datasets and what they have spent", address);
@@ -284,12 +302,16 @@ absl::Status StartMonitor(const Config& config, const DataDirectory& directory, 
 }
 
 // Accepts calls until a signal comes.
-absl::Status Listen(const Config& config, const std::shared_ptr<grpc::ServerCredentials>& credentials,
-                    const Rooms& rooms, SigningKeys& keys, Monitor& monitor, AuditLog& audit,
-                    std::atomic<bool>& stopping, const sigset_t& signals) {
+absl::Status Listen(const Config& config, const TlsFiles& tls, const Rooms& rooms, SigningKeys& keys,
+                    Overviews& overviews, Monitor& monitor, AuditLog& audit, std::atomic<bool>& stopping,
+                    const sigset_t& signals) {
   const DataDirectory& directory = rooms.directory;
-  Listener listener(rooms, DescribeServer(config.limits), keys);
-  DPAR_ASSIGN_OR_RETURN(const std::string address, listener.Start(config, credentials));
+  Listener listener(rooms, DescribeServer(config.limits), keys, overviews);
+  PageServer page(rooms.gate, listener.page_services());
+  DPAR_RETURN_IF_ERROR(monitor.ServePage(tls.server.certificate, tls.server.key,
+                                         [&page](const TlsRequest& request) { return page.Answer(request); }));
+  const absl::Cleanup end_page = [&monitor] { monitor.EndPage(); };
+  DPAR_ASSIGN_OR_RETURN(const std::string address, listener.Start(config, tls));
   const std::string address_file = AddressFile(config, directory);
   const absl::Status announced = WriteFileDurably(address_file, address, kAddressMode);
   if (announced.ok()) {
@@ -310,9 +332,9 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   // Before a job starts that a bad key or certificate would keep from ending.
   SigningKeys keys(directory);
   DPAR_RETURN_IF_ERROR(keys.Current().status());
-  std::shared_ptr<grpc::ServerCredentials> credentials;
+  TlsFiles tls;
   if (config.parts != Config::Parts::kWorkerOnly) {
-    DPAR_ASSIGN_OR_RETURN(credentials, Credentials(config, directory));
+    DPAR_ASSIGN_OR_RETURN(tls, ReadTlsFiles(config, directory));
   }
   Uploads uploads(database, directory, config.limits);
   DPAR_RETURN_IF_ERROR(uploads.Sweep());
@@ -360,9 +382,17 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   hub.Start();
   TaskLine admissions(kMaxAdmissionsWaiting);
   std::atomic<bool> stopping = false;
-  const Rooms rooms{database, directory,  config.limits,          gate,     uploads, streams, watches, watchdog,
-                    hub,      admissions, worker_options.threads, stopping, &metrics};
-  absl::Status status = Listen(config, credentials, rooms, keys, monitor, *audit, stopping, signals);
+  Refusals refusals;
+  const Rooms rooms{database, directory,  config.limits,          gate,     uploads,  streams,  watches, watchdog,
+                    hub,      admissions, worker_options.threads, stopping, &metrics, &refusals};
+  SpendLog spend(database);
+  spend.Start();
+  ChainWatch chains(database);
+  chains.Start();
+  Overviews overviews(
+      {database, spend, chains, refusals, stopping},
+      {DPAR_VERSION, absl::Now(), works ? worker_options.slots : 0, CertificateExpiry(tls.server.certificate)});
+  absl::Status status = Listen(config, tls, rooms, keys, overviews, monitor, *audit, stopping, signals);
   worker.Stop();
   return status;
 }

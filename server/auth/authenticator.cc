@@ -28,6 +28,19 @@ absl::Status TokenInvalid() {
                    "the token is not valid: it is not known, has expired or was revoked. Ask an operator for another");
 }
 
+absl::Status NoSuchMethod() { return absl::InternalError("a method without a row in the table of methods was called"); }
+
+}  // namespace
+
+absl::Status SessionOver() {
+  return MakeError(
+      absl::StatusCode::kUnauthenticated, v1::TOKEN_INVALID,
+      "there is no session, or it is over: it was not used for a while, has reached its end, or its token has "
+      "expired or was revoked. Sign in");
+}
+
+namespace {
+
 // Stands in for a token that has no secret or is not there. No SHA-256 in hex is that, so no secret matches.
 StoredToken NoToken() {
   StoredToken none;
@@ -50,18 +63,37 @@ Call DescribeCall(const grpc::ServerContextBase& context, absl::string_view meth
 }
 
 absl::StatusOr<Identity> Authenticator::Authenticate(const Call& call, absl::Time now) const {
-  const Method* const method = FindMethod(call.method);
-  if (method == nullptr) {
-    return absl::InternalError("a method without a row in the table of methods was called");
+  if (FindMethod(call.method) == nullptr) {
+    return NoSuchMethod();
   }
   const absl::StatusOr<StoredToken> stored = TokenOf(call, now);
   if (absl::IsUnauthenticated(stored.status())) {
     return brake_.Slow(call.address, stored.status(), now, call.may_wait);
   }
   DPAR_RETURN_IF_ERROR(stored.status());
-  const v1::Token& token = stored->token;
+  return IdentityOf(*stored, call.method, now);
+}
+
+absl::StatusOr<Identity> Authenticator::Resume(const std::string& token_name, absl::string_view method,
+                                               absl::Time now) const {
+  const absl::StatusOr<StoredToken> stored =
+      ReadFrom(database_, [&](Transaction& transaction) { return GetToken(transaction, TokenId(token_name)); });
+  if (absl::IsNotFound(stored.status()) || (stored.ok() && !IsLive(stored->token, now))) {
+    return SessionOver();
+  }
+  DPAR_RETURN_IF_ERROR(stored.status());
+  return IdentityOf(*stored, method, now);
+}
+
+absl::StatusOr<Identity> Authenticator::IdentityOf(const StoredToken& stored, absl::string_view method_name,
+                                                   absl::Time now) const {
+  const Method* const method = FindMethod(method_name);
+  if (method == nullptr) {
+    return NoSuchMethod();
+  }
+  const v1::Token& token = stored.token;
   last_uses_.Note(TokenId(token.name()), now);
-  Identity identity{stored->tenant, token.role(), token.name()};
+  Identity identity{stored.tenant, token.role(), token.name()};
   for (const int scope : token.scopes()) {
     identity.scopes.push_back(static_cast<v1::Scope>(scope));
   }

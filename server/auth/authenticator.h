@@ -34,6 +34,9 @@ struct Call {
 };
 Call DescribeCall(const grpc::ServerContextBase& context, absl::string_view method);
 
+// UNAUTHENTICATED / TOKEN_INVALID, for a browser whose session (sessions.h) has ended.
+absl::Status SessionOver();
+
 // Thread-safe. The database outlives it.
 class Authenticator {
  public:
@@ -50,6 +53,11 @@ class Authenticator {
   // address.
   [[nodiscard]] absl::StatusOr<Identity> Authenticate(const Call& call, absl::Time now) const;
 
+  // The identity of a token by its name, for whoever showed it before (sessions.h). SessionOver when it has expired or
+  // was revoked since.
+  [[nodiscard]] absl::StatusOr<Identity> Resume(const std::string& token_name, absl::string_view method,
+                                                absl::Time now) const;
+
   // How many calls were UNAUTHENTICATED since the start.
   [[nodiscard]] int64_t failures() const { return brake_.failures(); }
   [[nodiscard]] LastUseLog& last_uses() const { return last_uses_; }
@@ -60,6 +68,9 @@ class Authenticator {
   [[nodiscard]] absl::StatusOr<StoredToken> BearerTokenOf(absl::string_view header, absl::Time now) const;
   [[nodiscard]] absl::StatusOr<StoredToken> CertificateTokenOf(const std::vector<std::string>& uris,
                                                                absl::Time now) const;
+  // Who a live token is, for one call. INTERNAL for a method that is none.
+  [[nodiscard]] absl::StatusOr<Identity> IdentityOf(const StoredToken& stored, absl::string_view method,
+                                                    absl::Time now) const;
   // What is stored under an id, or a token that no secret matches.
   [[nodiscard]] absl::StatusOr<StoredToken> Find(const std::string& id) const;
 

@@ -37,6 +37,14 @@ constexpr std::array kMethods = {
     Method{"ServerService/GetServerInfo", Access::kAny, v1::SCOPE_UNSPECIFIED},
     Method{"ServerService/WhoAmI", Access::kAny, v1::SCOPE_UNSPECIFIED},
     Method{"ServerService/ListSigningKeys", Access::kAny, v1::SCOPE_UNSPECIFIED},
+    Method{"OverviewService/GetOverview", Access::kRead, v1::READ},
+    Method{"OverviewService/ListUsage", Access::kRead, v1::READ},
+    Method{"OverviewService/GetSpendHistory", Access::kRead, v1::READ},
+    Method{"OverviewService/ListRecentJobs", Access::kRead, v1::READ},
+    Method{"OverviewService/ListLedgerTail", Access::kRead, v1::READ},
+    // No methods of the API, but of the operator's page.
+    Method{"Page/OpenSession", Access::kAny, v1::SCOPE_UNSPECIFIED},
+    Method{"Page/CloseSession", Access::kAny, v1::SCOPE_UNSPECIFIED},
 };
 
 }  // namespace

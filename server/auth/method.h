@@ -1,4 +1,4 @@
-// What every method of the API asks of its caller, in one table.
+// What every method of the API, and of the operator's page, asks of its caller, in one table.
 #ifndef DPAR_SERVER_AUTH_METHOD_H_
 #define DPAR_SERVER_AUTH_METHOD_H_
 

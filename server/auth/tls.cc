@@ -222,6 +222,15 @@ absl::StatusOr<CertifiedKey> MakeServerCertificate(const CertifiedKey& authority
   return ToPem(x509, key.get());
 }
 
+absl::Time CertificateExpiry(const std::string& certificate_pem) {
+  const CertificatePtr certificate = ReadCertificate(certificate_pem);
+  tm until = {};
+  if (certificate == nullptr || ASN1_TIME_to_tm(X509_get0_notAfter(certificate.get()), &until) != 1) {
+    return absl::InfinitePast();
+  }
+  return absl::FromTM(until, absl::UTCTimeZone());
+}
+
 bool KeyMatches(const CertifiedKey& pair) {
   const CertificatePtr certificate = ReadCertificate(pair.certificate);
   const KeyPtr key = ReadKey(pair.key);

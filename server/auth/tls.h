@@ -31,6 +31,9 @@ absl::StatusOr<CertifiedKey> MakeServerCertificate(const CertifiedKey& authority
 // Whether both parse and the key is the certificate's.
 bool KeyMatches(const CertifiedKey& pair);
 
+// When the first certificate of a PEM stops to be valid; the far past when there is none.
+absl::Time CertificateExpiry(const std::string& certificate_pem);
+
 // Whether `name` can stand in a server certificate: an IP address, or a DNS name.
 absl::Status ValidateTlsName(absl::string_view field, absl::string_view name);
 

@@ -116,14 +116,17 @@ absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEn
 
 // Everything posted, composed as if planned in advance. Equal events are read once. A debit has no event: beside one,
 // the posted units are converted instead, which is never below.
-absl::StatusOr<double> EquivalentEpsilon(Transaction& transaction, const std::string& budget_id,
-                                         const Account& account) {
+absl::StatusOr<EquivalentEpsilon> Equivalent(Transaction& transaction, const std::string& budget_id,
+                                             const Account& account) {
+  EquivalentEpsilon equivalent{0, false, account.head_sequence};
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> debits,
                         transaction.Query("SELECT COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
                                           {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
   RowReader debit_count(debits.at(0));
   if (debit_count.Int() > 0) {
-    return EpsilonOfUnits(account.terms, account.posted_units);
+    equivalent.from_units = true;
+    DPAR_ASSIGN_OR_RETURN(equivalent.epsilon, EpsilonOfUnits(account.terms, account.posted_units));
+    return equivalent;
   }
   DPAR_RETURN_IF_ERROR(debit_count.status());
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> posts,
@@ -140,7 +143,42 @@ absl::StatusOr<double> EquivalentEpsilon(Transaction& transaction, const std::st
     DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent repeated, MakeRepetitionEvent(count, event));
     DPAR_RETURN_IF_ERROR(AddEvent(repeated, total));
   }
-  return EventEpsilon(total, account.terms.cap_delta);
+  DPAR_ASSIGN_OR_RETURN(equivalent.epsilon, EventEpsilon(total, account.terms.cap_delta));
+  return equivalent;
+}
+
+// Entries as the API shows them, in the order in which they are found.
+absl::StatusOr<std::vector<v1::LedgerEntry>> ShownEntries(Transaction& transaction, const std::string& budget_id,
+                                                          absl::string_view where_and_order,
+                                                          const std::vector<Value>& parameters) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> stored, LoadEntries(transaction, where_and_order, parameters));
+  std::vector<v1::LedgerEntry> entries;
+  entries.reserve(stored.size());
+  for (StoredEntry& entry : stored) {
+    DPAR_RETURN_IF_ERROR(AddStages(budget_id, account.terms.order, entry.entry));
+    entries.push_back(std::move(entry.entry));
+  }
+  return entries;
+}
+
+// The cap and sums of an account; the caller adds what its ledger says.
+absl::StatusOr<v1::Budget> SumsOf(const Account& account) {
+  v1::Budget budget;
+  budget.set_cap_epsilon(account.terms.cap_epsilon);
+  budget.set_cap_delta(account.terms.cap_delta);
+  budget.set_order(account.terms.order);
+  budget.set_cap_units(account.terms.cap_units);
+  budget.set_posted_units(account.posted_units);
+  budget.set_reserved_units(account.reserved_units);
+  budget.set_left_units(account.left_units());
+  budget.set_live_events(account.live_events);
+  budget.set_posted_percent(PercentOf(account.posted_units, account.terms.cap_units));
+  budget.set_reserved_percent(PercentOf(account.reserved_units, account.terms.cap_units));
+  DPAR_ASSIGN_OR_RETURN(const double largest,
+                        LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
+  budget.set_largest_admissible_epsilon(largest);
+  return budget;
 }
 
 }  // namespace
@@ -167,23 +205,20 @@ absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, 
 
 absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string& budget_id) {
   DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  v1::Budget budget;
-  budget.set_cap_epsilon(account.terms.cap_epsilon);
-  budget.set_cap_delta(account.terms.cap_delta);
-  budget.set_order(account.terms.order);
-  budget.set_cap_units(account.terms.cap_units);
-  budget.set_posted_units(account.posted_units);
-  budget.set_reserved_units(account.reserved_units);
-  budget.set_left_units(account.left_units());
-  budget.set_live_events(account.live_events);
-  budget.set_posted_percent(PercentOf(account.posted_units, account.terms.cap_units));
-  budget.set_reserved_percent(PercentOf(account.reserved_units, account.terms.cap_units));
-  DPAR_ASSIGN_OR_RETURN(const double largest,
-                        LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
-  budget.set_largest_admissible_epsilon(largest);
-  DPAR_ASSIGN_OR_RETURN(const double equivalent, EquivalentEpsilon(transaction, budget_id, account));
-  budget.set_equivalent_epsilon(equivalent);
+  DPAR_ASSIGN_OR_RETURN(v1::Budget budget, SumsOf(account));
+  DPAR_ASSIGN_OR_RETURN(const EquivalentEpsilon equivalent, Equivalent(transaction, budget_id, account));
+  budget.set_equivalent_epsilon(equivalent.epsilon);
   return budget;
+}
+
+absl::StatusOr<v1::Budget> GetBudgetSums(Transaction& transaction, const std::string& budget_id) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
+  return SumsOf(account);
+}
+
+absl::StatusOr<EquivalentEpsilon> GetEquivalentEpsilon(Transaction& transaction, const std::string& budget_id) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
+  return Equivalent(transaction, budget_id, account);
 }
 
 absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::string& tenant, int64_t page_size,
@@ -319,17 +354,14 @@ absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::strin
 
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
                                                          int64_t after_sequence, int64_t limit) {
-  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> stored,
-                        LoadEntries(transaction, "budget_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
-                                    {budget_id, after_sequence, limit}));
-  std::vector<v1::LedgerEntry> entries;
-  entries.reserve(stored.size());
-  for (StoredEntry& entry : stored) {
-    DPAR_RETURN_IF_ERROR(AddStages(budget_id, account.terms.order, entry.entry));
-    entries.push_back(std::move(entry.entry));
-  }
-  return entries;
+  return ShownEntries(transaction, budget_id, "budget_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+                      {budget_id, after_sequence, limit});
+}
+
+absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntriesBefore(Transaction& transaction, const std::string& budget_id,
+                                                               int64_t before_sequence, int64_t limit) {
+  return ShownEntries(transaction, budget_id, "budget_id = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3",
+                      {budget_id, before_sequence, limit});
 }
 
 absl::StatusOr<std::vector<std::string>> AllBudgets(Transaction& transaction) {

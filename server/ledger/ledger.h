@@ -64,6 +64,17 @@ absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, 
 
 // The cap and sums of a budget, without a name. NOT_FOUND when there is none.
 absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string& budget_id);
+// The same without equivalent_epsilon, in time that does not depend on the ledger's length.
+absl::StatusOr<v1::Budget> GetBudgetSums(Transaction& transaction, const std::string& budget_id);
+
+// Everything posted as one epsilon. It was true of the ledger up to an entry.
+struct EquivalentEpsilon {
+  double epsilon = 0;
+  // From the posted units at the budget's order, beside a debit, which has no event; else composed of all events.
+  bool from_units = false;
+  int64_t head_sequence = 0;
+};
+absl::StatusOr<EquivalentEpsilon> GetEquivalentEpsilon(Transaction& transaction, const std::string& budget_id);
 
 // The budgets of private datasets, deleted ones too, oldest dataset first: of one tenant (tenants/{t}), or of all when
 // it is empty. With names, and the fullest of all of them.
@@ -116,6 +127,10 @@ absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::strin
 // NOT_FOUND when there is no such budget.
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
                                                          int64_t after_sequence, int64_t limit);
+
+// The same before `before_sequence`, newest first.
+absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntriesBefore(Transaction& transaction, const std::string& budget_id,
+                                                               int64_t before_sequence, int64_t limit);
 
 // Every budget that the store speaks of: those with a row, with entries, or with content.
 absl::StatusOr<std::vector<std::string>> AllBudgets(Transaction& transaction);

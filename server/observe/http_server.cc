@@ -5,100 +5,43 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <exception>
 #include <map>
+#include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "absl/time/clock.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/error.h"
+#include "core/status_macros.h"
+#include "server/observe/bounded_stream.h"
 
 namespace dpar {
 namespace {
 
 constexpr size_t kThreads = 4;
 constexpr int kMaxWaiting = 64;  // connections that no thread has taken up
-constexpr size_t kMaxRequestBytes = 16 << 10;
-// For all of a request, and for all of its answer.
-constexpr absl::Duration kPatience = absl::Seconds(5);
+constexpr size_t kTlsThreads = 16;
+// For the first byte, which tells what a connection is.
+constexpr absl::Duration kFirstBytePatience = absl::Seconds(5);
+// The first byte of a TLS connection: a record of its handshake. No method of HTTP begins with it.
+constexpr char kTlsHandshake = 22;
 
 constexpr int kNotFound = 404;
 constexpr int kMethodNotAllowed = 405;
 constexpr int kContentTooLarge = 413;
 constexpr int kFault = 500;
 
-void Answer(int status, const std::string& content_type, const std::string& body, httplib::Response& response) {
-  response.status = status;
-  response.set_content(body, content_type);
-}
-
-// One request and its answer on a socket, within bounds that the library does not have: it would read lines and headers
-// without end.
-class BoundedStream final : public httplib::Stream {
- public:
-  explicit BoundedStream(int socket) : socket_(socket), deadline_(absl::Now() + kPatience) {}
-
-  [[nodiscard]] bool is_readable() const override { return next_ < received_ || Await(POLLIN); }
-  [[nodiscard]] bool is_writable() const override { return Await(POLLOUT); }
-
-  ssize_t read(char* to, size_t size) override {
-    if (next_ == received_) {
-      if (received_ == buffer_.size() || !Await(POLLIN)) {
-        return -1;
-      }
-      const ssize_t count = recv(socket_, buffer_.data() + received_, buffer_.size() - received_, MSG_DONTWAIT);
-      if (count <= 0) {
-        return count;
-      }
-      received_ += static_cast<size_t>(count);
-    }
-    const size_t count = std::min(size, received_ - next_);
-    std::copy_n(buffer_.data() + next_, count, to);
-    next_ += count;
-    return static_cast<ssize_t>(count);
-  }
-
-  ssize_t write(const char* from, size_t size) override {
-    if (!answering_) {
-      answering_ = true;
-      deadline_ = absl::Now() + kPatience;
-    }
-    return Await(POLLOUT) ? send(socket_, from, size, MSG_DONTWAIT | MSG_NOSIGNAL) : -1;
-  }
-
-  // Nobody is told where a request came from.
-  void get_remote_ip_and_port(std::string& ip, int& port) const override { Nowhere(ip, port); }
-  void get_local_ip_and_port(std::string& ip, int& port) const override { Nowhere(ip, port); }
-  [[nodiscard]] socket_t socket() const override { return socket_; }
-
- private:
-  static void Nowhere(std::string& ip, int& port) {
-    ip.clear();
-    port = 0;
-  }
-
-  [[nodiscard]] bool Await(int16_t events) const {
-    const absl::Duration left = std::max(absl::ZeroDuration(), deadline_ - absl::Now());
-    pollfd ready = {socket_, events, 0};
-    return poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(left))) > 0;
-  }
-
-  const int socket_;
-  absl::Time deadline_;
-  bool answering_ = false;
-  std::array<char, kMaxRequestBytes> buffer_;
-  size_t next_ = 0;
-  size_t received_ = 0;
-};
-
 // Hands connections to threads; one that finds too many waiting is taken up, and closed, where it was accepted.
 class BoundedPool final : public httplib::TaskQueue {
  public:
+  explicit BoundedPool(size_t threads) : threads_(threads) {}
+
   void enqueue(std::function<void()> task) override {
     if (waiting_ >= kMaxWaiting) {
       task();
@@ -114,10 +57,111 @@ class BoundedPool final : public httplib::TaskQueue {
 
  private:
   std::atomic<int> waiting_ = 0;
-  httplib::ThreadPool threads_{kThreads};
+  httplib::ThreadPool threads_;
 };
 
-class BoundedServer final : public httplib::Server {
+void CloseSocket(int socket) {
+  ::shutdown(socket, SHUT_RDWR);
+  close(socket);
+}
+
+// What a connection begins with, without taking it; nothing when nothing comes.
+std::optional<char> FirstByte(int socket) {
+  pollfd ready = {socket, POLLIN, 0};
+  char first = 0;
+  const bool arrived = poll(&ready, 1, static_cast<int>(absl::ToInt64Milliseconds(kFirstBytePatience))) > 0 &&
+                       recv(socket, &first, 1, MSG_PEEK | MSG_DONTWAIT) == 1;
+  return arrived ? std::optional<char>(first) : std::nullopt;
+}
+
+// The library's half of a server: it reads a request from a stream and writes its answer.
+class RequestServer : public httplib::Server {
+ public:
+  bool Process(httplib::Stream& stream) {
+    bool closed = false;
+    // Without ranges: the library would give the whole answer once for each of thousands that a request can name.
+    return process_request(stream, /*close_connection=*/true, closed,
+                           [](httplib::Request& request) { request.ranges.clear(); });
+  }
+};
+
+// What TLS connections are handed to. It never listens itself.
+class TlsSide {
+ public:
+  TlsSide(TlsContext context, HttpServer::TlsHandler handler)
+      : context_(std::move(context)), handler_(std::move(handler)) {
+    SetUp(server_, [this](const httplib::Request& request, httplib::Response& response) {
+      TlsRequest asked{request.method, request.path, request.params, PeerOf(request),
+                       [&request](const std::string& name) { return request.get_header_value(name.c_str()); }};
+      Answer(handler_(asked), response);
+    });
+  }
+  ~TlsSide() {
+    ended_ = true;
+    threads_.shutdown();
+  }
+
+  // Takes the socket.
+  void Take(int socket) {
+    const std::thread::id taking = std::this_thread::get_id();
+    threads_.enqueue([this, socket, taking] {
+      // Too many wait: it is closed by whoever brought it.
+      if (!ended_ && std::this_thread::get_id() != taking) {
+        TlsStream stream(socket, context_.get());
+        if (stream.Handshake()) {
+          server_.Process(stream);
+          stream.Close();
+        }
+      }
+      CloseSocket(socket);
+    });
+  }
+
+  using Respond = std::function<void(const httplib::Request&, httplib::Response&)>;
+  // Has every request answered by `respond`, but for those with a body, which none has.
+  static void SetUp(httplib::Server& server, Respond respond) {
+    server.set_default_headers({{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}});
+    // The library would answer with what the exception says.
+    server.set_exception_handler([](const httplib::Request&, httplib::Response& response, const std::exception_ptr&) {
+      Answer({kFault, HttpAnswer().content_type, "the server met a fault of its own\n"}, response);
+    });
+    server.set_pre_routing_handler(
+        [respond = std::move(respond)](const httplib::Request& request, httplib::Response& response) {
+          const std::string length = request.get_header_value("Content-Length");
+          if (request.has_header("Transfer-Encoding") || !(length.empty() || length == "0")) {
+            Answer({kContentTooLarge, HttpAnswer().content_type, "send no body\n"}, response);
+          } else {
+            respond(request, response);
+          }
+          return httplib::Server::HandlerResponse::Handled;
+        });
+  }
+
+  static void Answer(const HttpAnswer& answer, httplib::Response& response) {
+    response.status = answer.status;
+    for (const auto& [name, value] : answer.headers) {
+      // Instead of what is there by default.
+      response.headers.erase(name);
+      response.set_header(name, value);
+    }
+    response.set_content(answer.body, answer.content_type);
+  }
+
+ private:
+  static std::string PeerOf(const httplib::Request& request) {
+    const bool v6 = absl::StrContains(request.remote_addr, ':');
+    return v6 ? absl::StrCat("ipv6:[", request.remote_addr, "]:", request.remote_port)
+              : absl::StrCat("ipv4:", request.remote_addr, ":", request.remote_port);
+  }
+
+  const TlsContext context_;
+  const HttpServer::TlsHandler handler_;
+  RequestServer server_;
+  std::atomic<bool> ended_ = false;
+  BoundedPool threads_{kTlsThreads};
+};
+
+class BoundedServer final : public RequestServer {
  public:
   void Listen() {
     accepting_ = std::this_thread::get_id();
@@ -130,26 +174,41 @@ class BoundedServer final : public httplib::Server {
     stopping_ = true;
     stop();
   }
+  // Null ends it, once none of its handlers runs any more.
+  void SetTls(std::unique_ptr<TlsSide> tls) {
+    std::unique_ptr<TlsSide> before;
+    {
+      const absl::MutexLock lock(&mutex_);
+      before = std::exchange(tls_, std::move(tls));
+    }
+  }
 
  private:
   // One request a connection, so that what a caller sends behind it is never taken for another.
   bool process_and_close_socket(socket_t socket) override {
-    bool answered = false;
-    if (!stopping_ && std::this_thread::get_id() != accepting_) {
-      BoundedStream stream(socket);
-      bool closed = false;
-      // Without ranges: the library would give the whole answer once for each of thousands that a request can name.
-      answered = process_request(stream, /*close_connection=*/true, closed,
-                                 [](httplib::Request& request) { request.ranges.clear(); });
+    const bool refused = stopping_ || std::this_thread::get_id() == accepting_;
+    const std::optional<char> first = refused ? std::nullopt : FirstByte(socket);
+    if (first == kTlsHandshake) {
+      const absl::MutexLock lock(&mutex_);
+      if (tls_ != nullptr) {
+        tls_->Take(socket);
+        return true;
+      }
     }
-    ::shutdown(socket, SHUT_RDWR);
-    close(socket);
+    bool answered = false;
+    if (first.has_value() && first != kTlsHandshake) {
+      BoundedStream stream(socket);
+      answered = Process(stream);
+    }
+    CloseSocket(socket);
     return answered;
   }
 
   std::thread::id accepting_;
   std::atomic<bool> stopping_ = false;
   std::atomic<bool> ended_ = false;
+  absl::Mutex mutex_;
+  std::unique_ptr<TlsSide> tls_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace
@@ -162,39 +221,36 @@ struct HttpServer::Library {
 // Paths are looked up here and not by the library, which takes them for regular expressions.
 HttpServer::HttpServer() : library_(std::make_unique<Library>()) {
   httplib::Server& server = library_->server;
-  server.new_task_queue = [] { return new BoundedPool(); };
-  server.set_default_headers({{"Cache-Control", "no-store"}, {"X-Content-Type-Options", "nosniff"}});
+  server.new_task_queue = [] { return new BoundedPool(kThreads); };
   // The library would allow a second server on the same port, which would take half of the connections.
   server.set_socket_options([](int socket) {
     const int yes = 1;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   });
-  // The library would answer with what the exception says.
-  server.set_exception_handler([](const httplib::Request&, httplib::Response& response, const std::exception_ptr&) {
-    Answer(kFault, HttpAnswer().content_type, "the server met a fault of its own\n", response);
-  });
-  server.set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
+  TlsSide::SetUp(server, [this](const httplib::Request& request, httplib::Response& response) {
     const std::string plain = HttpAnswer().content_type;
     const auto handler = library_->handlers.find(request.path);
-    const std::string length = request.get_header_value("Content-Length");
-    if (request.has_header("Transfer-Encoding") || !(length.empty() || length == "0")) {
-      Answer(kContentTooLarge, plain, "send no body\n", response);
-    } else if (request.method != "GET") {
-      response.set_header("Allow", "GET");
-      Answer(kMethodNotAllowed, plain, "only GET is answered\n", response);
+    if (request.method != "GET") {
+      TlsSide::Answer({kMethodNotAllowed, plain, "only GET is answered\n", {{"Allow", "GET"}}}, response);
     } else if (handler == library_->handlers.end()) {
-      Answer(kNotFound, plain, "there is nothing at this path\n", response);
+      TlsSide::Answer({kNotFound, plain, "there is nothing at this path\n"}, response);
     } else {
-      const HttpAnswer answer = handler->second({request.get_header_value("Accept")});
-      Answer(answer.status, answer.content_type, answer.body, response);
+      TlsSide::Answer(handler->second({request.get_header_value("Accept")}), response);
     }
-    return httplib::Server::HandlerResponse::Handled;
   });
 }
 
 HttpServer::~HttpServer() { Stop(); }
 
 void HttpServer::Handle(const std::string& path, Handler handler) { library_->handlers[path] = std::move(handler); }
+
+absl::Status HttpServer::HandleTls(const std::string& certificate_pem, const std::string& key_pem, TlsHandler handler) {
+  DPAR_ASSIGN_OR_RETURN(TlsContext context, MakeTlsContext(certificate_pem, key_pem));
+  library_->server.SetTls(std::make_unique<TlsSide>(std::move(context), std::move(handler)));
+  return absl::OkStatus();
+}
+
+void HttpServer::EndTls() { library_->server.SetTls(nullptr); }
 
 absl::StatusOr<int> HttpServer::Start(const std::string& host, int port) {
   absl::string_view name = host;

@@ -7,9 +7,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "absl/time/clock.h"
+#include "server/auth/tls.h"
 
 namespace dpar {
 namespace {
@@ -173,6 +178,88 @@ TEST(HttpServerStartTest, StartAndStopAtOnceManyTimes) {
     HttpServer server;
     ASSERT_TRUE(server.Start("127.0.0.1", 0).ok());
   }
+}
+
+// A server that also answers over TLS, with a certificate for localhost.
+class TlsServerTest : public HttpServerTest {
+ protected:
+  void SetUp() override {
+    // OpenSSL writes without asking for none; the server ignores it, too.
+    std::signal(SIGPIPE, SIG_IGN);
+    const absl::Time now = absl::Now();
+    const CertifiedKey authority = MakeCertificateAuthority(now).value();
+    pair_ = MakeServerCertificate(authority, {"localhost"}, now).value();
+    HttpServerTest::SetUp();
+  }
+  absl::Status Serve() {
+    return server_.HandleTls(pair_.certificate, pair_.key, [](const TlsRequest& request) {
+      HttpAnswer answer{.status = 201, .body = request.method + " " + request.path + " " + request.header("x-a")};
+      for (const auto& [name, value] : request.query) {
+        answer.body += " " + name + "=" + value;
+      }
+      answer.headers = {{"X-Peer", request.peer.substr(0, request.peer.rfind(':'))}, {"Cache-Control", "no-cache"}};
+      return answer;
+    });
+  }
+  [[nodiscard]] std::unique_ptr<httplib::SSLClient> Client() const {
+    auto client = std::make_unique<httplib::SSLClient>("127.0.0.1", port_);
+    client->enable_server_certificate_verification(false);
+    return client;
+  }
+
+  CertifiedKey pair_;
+};
+
+TEST_F(TlsServerTest, WhatComesOverTlsHasAHandlerOfItsOwn) {
+  ASSERT_TRUE(Serve().ok());
+  const std::unique_ptr<httplib::SSLClient> client = Client();
+  const httplib::Result answer = client->Get("/a?x=1&y=%20z", {{"X-A", "b"}});
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 201);
+  EXPECT_EQ(answer->body, "GET /a b x=1 y= z");
+  EXPECT_EQ(answer->get_header_value("X-Peer"), "ipv4:127.0.0.1");
+  EXPECT_EQ(answer->get_header_value_count("Cache-Control"), 1U);
+  EXPECT_EQ(answer->get_header_value("Cache-Control"), "no-cache");
+  EXPECT_EQ(answer->get_header_value("X-Content-Type-Options"), "nosniff");
+  EXPECT_EQ(client->Delete("/b")->body, "DELETE /b ");
+  httplib::Client plain("127.0.0.1", port_);
+  EXPECT_EQ(plain.Get("/a")->status, 503) << "plain requests go where they went";
+}
+
+TEST_F(TlsServerTest, ABodyOrATooLargeRequestIsRefused) {
+  ASSERT_TRUE(Serve().ok());
+  // The answer comes before the body is read, so that a client may see no more than the end of the connection.
+  const httplib::Result with_body = Client()->Post("/a", "body", "text/plain");
+  EXPECT_TRUE(!with_body || with_body->status == 413);
+  const httplib::Result large = Client()->Get(
+      "/a", {{"X-1", std::string(7000, 'a')}, {"X-2", std::string(7000, 'a')}, {"X-3", std::string(7000, 'a')}});
+  EXPECT_TRUE(!large || large->status == 400);
+}
+
+TEST_F(TlsServerTest, WithoutAHandlerTlsIsClosed) {
+  EXPECT_FALSE(Client()->Get("/a"));
+  ASSERT_TRUE(Serve().ok());
+  EXPECT_TRUE(Client()->Get("/a"));
+  server_.EndTls();
+  EXPECT_FALSE(Client()->Get("/a"));
+  EXPECT_EQ(httplib::Client("127.0.0.1", port_).Get("/a")->status, 503);
+}
+
+TEST_F(TlsServerTest, OldVersionsAndNonsenseAreClosed) {
+  ASSERT_TRUE(Serve().ok());
+  const std::unique_ptr<httplib::SSLClient> old = Client();
+  SSL_CTX_set_max_proto_version(old->ssl_context(), TLS1_1_VERSION);
+  EXPECT_FALSE(old->Get("/a"));
+  EXPECT_TRUE(Client()->Get("/a"));
+}
+
+TEST_F(TlsServerTest, WhatIsNoCertificateAndItsKeyIsRefused) {
+  const CertifiedKey other =
+      MakeServerCertificate(MakeCertificateAuthority(absl::Now()).value(), {"localhost"}, absl::Now()).value();
+  const auto handler = [](const TlsRequest&) { return HttpAnswer{}; };
+  EXPECT_TRUE(absl::IsInvalidArgument(server_.HandleTls("", "", handler)));
+  EXPECT_TRUE(absl::IsInvalidArgument(server_.HandleTls("nonsense", pair_.key, handler)));
+  EXPECT_TRUE(absl::IsInvalidArgument(server_.HandleTls(pair_.certificate, other.key, handler)));
 }
 
 }  // namespace

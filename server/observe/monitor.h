@@ -1,12 +1,15 @@
-// What the server shows to operators' tools over HTTP: /metrics, /livez and /readyz.
+// What the server shows to operators' tools over HTTP: /metrics, /livez and /readyz. And where the operator's page is
+// served, over TLS.
 #ifndef DPAR_SERVER_OBSERVE_MONITOR_H_
 #define DPAR_SERVER_OBSERVE_MONITOR_H_
 
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "prometheus/metric_family.h"
@@ -26,6 +29,13 @@ class Monitor {
 
   // Begins to watch the store and to listen; the port.
   absl::StatusOr<int> Start(const std::string& host, int port);
+  // Answers what comes to the same port over TLS from now on, with this certificate and key in PEM; until EndPage,
+  // which returns once nothing of it runs any more.
+  absl::Status ServePage(const std::string& certificate_pem, const std::string& key_pem,
+                         HttpServer::TlsHandler handler) {
+    return http_.HandleTls(certificate_pem, key_pem, std::move(handler));
+  }
+  void EndPage() { http_.EndTls(); }
   // From now on the server does its work, or, before it stops, takes no more.
   void Serve() { phase_ = Phase::kServing; }
   void Drain() { phase_ = Phase::kDraining; }

@@ -33,17 +33,21 @@ absl::StatusOr<int64_t> ParseSequenceToken(const std::string& token) {
 
 grpc::Status BudgetServiceImpl::GetBudget(grpc::ServerContext* context, const v1::GetBudgetRequest* request,
                                           v1::Budget* response) {
-  return rooms_.gate.Admit(*context, "BudgetService/GetBudget", [&](const Identity& caller) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request->name()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
-    DPAR_ASSIGN_OR_RETURN(*response,
-                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::Budget> {
-                            DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
-                            return dpar::GetBudget(transaction, id);
-                          }));
-    response->set_name(name.name);
-    return absl::OkStatus();
-  });
+  return rooms_.gate.Admit(*context, "BudgetService/GetBudget",
+                           [&](const Identity& caller) { return Answer(caller, *request, *response); });
+}
+
+absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::GetBudgetRequest& request,
+                                       v1::Budget& response) const {
+  DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request.name()));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
+  DPAR_ASSIGN_OR_RETURN(response,
+                        ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::Budget> {
+                          DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+                          return dpar::GetBudget(transaction, id);
+                        }));
+  response.set_name(name.name);
+  return absl::OkStatus();
 }
 
 grpc::Status BudgetServiceImpl::ListBudgets(grpc::ServerContext* context, const v1::ListBudgetsRequest* request,
@@ -66,11 +70,11 @@ grpc::Status BudgetServiceImpl::ListLedgerEntries(grpc::ServerContext* context,
                                                   const v1::ListLedgerEntriesRequest* request,
                                                   v1::ListLedgerEntriesResponse* response) {
   return rooms_.gate.Admit(*context, "BudgetService/ListLedgerEntries",
-                           [&](const Identity& caller) { return ListEntriesOf(caller, *request, *response); });
+                           [&](const Identity& caller) { return Answer(caller, *request, *response); });
 }
 
-absl::Status BudgetServiceImpl::ListEntriesOf(const Identity& caller, const v1::ListLedgerEntriesRequest& request,
-                                              v1::ListLedgerEntriesResponse& response) {
+absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::ListLedgerEntriesRequest& request,
+                                       v1::ListLedgerEntriesResponse& response) const {
   DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("parent", request.parent()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));

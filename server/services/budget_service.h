@@ -20,10 +20,12 @@ class BudgetServiceImpl final : public v1::BudgetService::Service {
   grpc::Status VerifyChain(grpc::ServerContext* context, const v1::VerifyChainRequest* request,
                            v1::VerifyChainResponse* response) override;
 
- private:
-  absl::Status ListEntriesOf(const Identity& caller, const v1::ListLedgerEntriesRequest& request,
-                             v1::ListLedgerEntriesResponse& response);
+  // What a call is answered with, also over HTTP.
+  absl::Status Answer(const Identity& caller, const v1::GetBudgetRequest& request, v1::Budget& response) const;
+  absl::Status Answer(const Identity& caller, const v1::ListLedgerEntriesRequest& request,
+                      v1::ListLedgerEntriesResponse& response) const;
 
+ private:
   const Rooms& rooms_;
 };
 

@@ -22,8 +22,7 @@ constexpr char kRequestIdKey[] = "x-request-id";
 constexpr size_t kMaxRequestId = 128;
 
 // Allocation can fail anywhere below a handler; a call must not take the server down with it.
-absl::Status RunGuarded(const grpc::ServerContextBase& context, const Gate::Handler& handler, const Identity& caller) {
-  DPAR_RETURN_IF_ERROR(CheckWaiting(context));
+absl::Status RunGuarded(const Gate::Handler& handler, const Identity& caller) {
   try {
     return handler(caller);
   } catch (const std::exception&) {
@@ -36,17 +35,34 @@ std::string NewPrefix() {
   return RandomId(random);
 }
 
-// The caller's id of the request, if it sent exactly one that may stand in a log.
+// A caller's id of the request, if it may stand in a log.
+std::optional<std::string> UsableRequestId(absl::string_view id) {
+  const bool usable = !id.empty() && id.size() <= kMaxRequestId && std::all_of(id.begin(), id.end(), [](char c) {
+    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+  });
+  return usable ? std::optional<std::string>(id) : std::nullopt;
+}
+
+// The caller's id of the request, if it sent exactly one that is usable.
 std::optional<std::string> SentRequestId(const CallMetadata& metadata) {
   const auto [first, last] = metadata.equal_range(kRequestIdKey);
   if (first == last || std::next(first) != last) {
     return std::nullopt;
   }
-  const grpc::string_ref id = first->second;
-  const bool usable = !id.empty() && id.size() <= kMaxRequestId && std::all_of(id.begin(), id.end(), [](char c) {
-    return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
-  });
-  return usable ? std::optional<std::string>(std::string(id.data(), id.size())) : std::nullopt;
+  return UsableRequestId(absl::string_view(first->second.data(), first->second.size()));
+}
+
+// The threads that answer HTTP are few, so none waits with a failure: too many are told to come back.
+absl::StatusOr<Identity> CallerOf(const Authenticator& authenticator, const WebCall& call, absl::string_view method,
+                                  absl::Time now) {
+  if (call.authorization.empty()) {
+    // Nothing was tried, so nothing is held against the address.
+    return call.session_token.empty() ? SessionOver() : authenticator.Resume(call.session_token, method, now);
+  }
+  CallMetadata metadata;
+  metadata.emplace("authorization", call.authorization);
+  return authenticator.Authenticate(
+      {.method = method, .metadata = metadata, .address = PeerAddress(call.peer), .may_wait = false}, now);
 }
 
 // Why a call was not authenticated, also where its answer does not say so; nothing when that was not its fault.
@@ -87,12 +103,24 @@ grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view met
 grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view method, const SubjectOf& subject,
                          const Handler& handler) const {
   CallScope call(*this, context, method);
-  const absl::Status status =
-      call.caller().ok() ? RunGuarded(context, handler, *call.caller()) : call.caller().status();
+  absl::Status status = call.caller().ok() ? CheckWaiting(context) : call.caller().status();
+  if (status.ok()) {
+    status = RunGuarded(handler, *call.caller());
+  }
   if (subject != nullptr) {
     call.About(subject(status.ok()));
   }
   return call.End(status);
+}
+
+absl::Status Gate::Admit(const WebCall& call, absl::string_view method, const SubjectOf& subject,
+                         const Handler& handler) const {
+  CallScope scope(*this, call, method);
+  const absl::Status status = scope.caller().ok() ? RunGuarded(handler, *scope.caller()) : scope.caller().status();
+  if (subject != nullptr) {
+    scope.About(subject(status.ok()));
+  }
+  return scope.Finish(status);
 }
 
 CallScope::CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::string_view method)
@@ -105,6 +133,14 @@ CallScope::CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::s
       caller_(gate.authenticator_.Authenticate(DescribeCall(context, method), start_)) {
   context.AddInitialMetadata(kRequestIdKey, request_id_);
 }
+
+CallScope::CallScope(const Gate& gate, const WebCall& call, absl::string_view method)
+    : method_(method),
+      start_(absl::Now()),
+      observers_(Began(gate.observers_, method)),
+      peer_(call.peer),
+      request_id_(UsableRequestId(call.request_id).value_or(absl::StrCat(gate.id_prefix_, "-", ++gate.ids_made_))),
+      caller_(CallerOf(gate.authenticator_, call, method, start_)) {}
 
 CallScope::~CallScope() {
   if (!ended_) {
@@ -124,7 +160,9 @@ void CallScope::Audit(absl::string_view code, absl::string_view reason) {
   }
 }
 
-grpc::Status CallScope::End(const absl::Status& status) {
+grpc::Status CallScope::End(const absl::Status& status) { return ToGrpcStatus(Finish(status)); }
+
+absl::Status CallScope::Finish(const absl::Status& status) {
   ended_ = true;
   const absl::Status shown = ForCaller(status);
   const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(shown);
@@ -146,7 +184,7 @@ grpc::Status CallScope::End(const absl::Status& status) {
     }
     observers_.metrics->CallEnded(method_, code, took);
   }
-  return ToGrpcStatus(shown);
+  return shown;
 }
 
 }  // namespace dpar

@@ -34,6 +34,15 @@ struct CallObservers {
   AuditLog* audit = nullptr;
 };
 
+// A call that came over HTTP instead of gRPC: a bearer token as its header has it, or, without one, the token of a
+// session.
+struct WebCall {
+  std::string peer;                // as gRPC has it
+  std::string request_id = "";     // the caller's own; empty when there is none
+  std::string authorization = "";  // the header; empty when there is none
+  std::string session_token = "";  // the token's name; empty when there is no live session
+};
+
 // CANCELLED when the call's deadline has passed or its caller has gone: then nothing should be begun for it any more.
 // The gate asks before every handler, so only those that work for long before they change something ask again.
 absl::Status CheckWaiting(const grpc::ServerContextBase& context);
@@ -57,6 +66,9 @@ class Gate {
   // The same for a method that is audited, and what the audit log says that it was about.
   grpc::Status Admit(grpc::ServerContextBase& context, absl::string_view method, const SubjectOf& subject,
                      const Handler& handler) const;
+  // The same for a call over HTTP; `subject` may be missing. What is returned may be shown to the caller.
+  absl::Status Admit(const WebCall& call, absl::string_view method, const SubjectOf& subject,
+                     const Handler& handler) const;
 
  private:
   friend class CallScope;
@@ -74,6 +86,7 @@ class CallScope {
  public:
   // Authenticates, and promises the request's id in the call's initial metadata. The gate and the context outlive this.
   CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::string_view method);
+  CallScope(const Gate& gate, const WebCall& call, absl::string_view method);
   // A call that was not ended is one that a fault cut off.
   ~CallScope();
   CallScope(const CallScope&) = delete;
@@ -85,6 +98,8 @@ class CallScope {
   void About(Subject subject) { subject_ = std::move(subject); }
   // Logs and counts the call, and returns what goes on the wire. Called once.
   grpc::Status End(const absl::Status& status);
+  // The same, as a status that the caller may see.
+  absl::Status Finish(const absl::Status& status);
 
  private:
   void Audit(absl::string_view code, absl::string_view reason);

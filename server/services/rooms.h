@@ -6,6 +6,7 @@
 
 #include "server/limits.h"
 #include "server/observe/metrics.h"
+#include "server/observe/refusals.h"
 #include "server/services/gate.h"
 #include "server/services/stream_limiter.h"
 #include "server/services/stream_watchdog.h"
@@ -37,6 +38,8 @@ struct Rooms {
   const std::atomic<bool>& stopping;
   // Counts what the ledger and the queue do; may be missing.
   Metrics* metrics = nullptr;
+  // Remembers jobs that were refused; may be missing.
+  Refusals* refusals = nullptr;
 };
 
 }  // namespace dpar

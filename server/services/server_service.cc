@@ -65,18 +65,22 @@ grpc::Status ServerServiceImpl::GetServerInfo(grpc::ServerContext* context, cons
 
 grpc::Status ServerServiceImpl::WhoAmI(grpc::ServerContext* context, const v1::WhoAmIRequest* /*request*/,
                                        v1::Identity* response) {
-  return rooms_.gate.Admit(*context, "ServerService/WhoAmI", [&](const Identity& caller) {
-    response->set_tenant(caller.tenant);
-    response->set_role(caller.role);
-    response->set_token(caller.token);
-    for (const v1::Scope scope : caller.scopes) {
-      response->add_scopes(scope);
-    }
-    if (caller.expire_time.has_value()) {
-      *response->mutable_expire_time() = *caller.expire_time;
-    }
-    return absl::OkStatus();
-  });
+  return rooms_.gate.Admit(*context, "ServerService/WhoAmI",
+                           [&](const Identity& caller) { return Answer(caller, {}, *response); });
+}
+
+absl::Status ServerServiceImpl::Answer(const Identity& caller, const v1::WhoAmIRequest& /*request*/,
+                                       v1::Identity& response) const {
+  response.set_tenant(caller.tenant);
+  response.set_role(caller.role);
+  response.set_token(caller.token);
+  for (const v1::Scope scope : caller.scopes) {
+    response.add_scopes(scope);
+  }
+  if (caller.expire_time.has_value()) {
+    *response.mutable_expire_time() = *caller.expire_time;
+  }
+  return absl::OkStatus();
 }
 
 grpc::Status ServerServiceImpl::ListSigningKeys(grpc::ServerContext* context,

@@ -22,6 +22,9 @@ class ServerServiceImpl final : public v1::ServerService::Service {
   grpc::Status ListSigningKeys(grpc::ServerContext* context, const v1::ListSigningKeysRequest* request,
                                v1::ListSigningKeysResponse* response) override;
 
+  // What a call is answered with, also over HTTP.
+  absl::Status Answer(const Identity& caller, const v1::WhoAmIRequest& request, v1::Identity& response) const;
+
  private:
   const Rooms& rooms_;
   const v1::ServerInfo info_;

@@ -34,7 +34,21 @@ constexpr int64_t kMaxPriority = 100;
 grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request,
                                             v1::Job* response) {
   return rooms_.gate.Admit(*context, "TrainingService/CreateJob", About(*request, *response),
-                           [&](const Identity& caller) { return Submit(*context, caller, *request, *response); });
+                           [&](const Identity& caller) {
+                             const absl::Status status = Submit(*context, caller, *request, *response);
+                             NoteRefusal(*request, status);
+                             return status;
+                           });
+}
+
+void TrainingServiceImpl::NoteRefusal(const v1::CreateJobRequest& request, const absl::Status& status) const {
+  const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(status);
+  if (rooms_.refusals == nullptr || request.validate_only() || !info.has_value() ||
+      (info->reason() != v1::ErrorReason_Name(v1::PRIVACY_BUDGET_EXHAUSTED) &&
+       info->reason() != v1::ErrorReason_Name(v1::LIMIT_EXCEEDED))) {
+    return;
+  }
+  rooms_.refusals->Note(request.parent(), {request.spec().dataset(), absl::Now(), std::string(status.message())});
 }
 
 absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, const Identity& caller,
@@ -186,16 +200,19 @@ absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const 
 grpc::Status TrainingServiceImpl::GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,
                                                  v1::Certificate* response) {
   const Gate::SubjectOf about = About(*request, *response);
-  return rooms_.gate.Admit(
-      *context, "TrainingService/GetCertificate", about, [&](const Identity& caller) -> absl::Status {
-        DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
-        DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
-        DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
-                                return GetOutput(transaction, name.name);
-                              }));
-        response->set_envelope(output.envelope);
-        return absl::OkStatus();
-      });
+  return rooms_.gate.Admit(*context, "TrainingService/GetCertificate", about,
+                           [&](const Identity& caller) { return Answer(caller, *request, *response); });
+}
+
+absl::Status TrainingServiceImpl::Answer(const Identity& caller, const v1::GetCertificateRequest& request,
+                                         v1::Certificate& response) const {
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
+  DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                          return GetOutput(transaction, name.name);
+                        }));
+  response.set_envelope(output.envelope);
+  return absl::OkStatus();
 }
 
 }  // namespace dpar

@@ -25,9 +25,15 @@ class TrainingServiceImpl final
   grpc::Status GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,
                               v1::Certificate* response) override;
 
+  // What a call is answered with, also over HTTP.
+  absl::Status Answer(const Identity& caller, const v1::GetCertificateRequest& request,
+                      v1::Certificate& response) const;
+
  private:
   absl::Status Submit(const grpc::ServerContext& context, const Identity& caller, const v1::CreateJobRequest& request,
                       v1::Job& response);
+  // Remembers a job that the budget or a limit kept out.
+  void NoteRefusal(const v1::CreateJobRequest& request, const absl::Status& status) const;
   absl::Status Cancel(const Identity& caller, const v1::CancelJobRequest& request, v1::Job& response);
   absl::Status SendModel(grpc::ServerContext& context, const Identity& caller, const v1::DownloadModelRequest& request,
                          grpc::ServerWriter<v1::DownloadModelResponse>& writer);

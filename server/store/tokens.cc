@@ -180,6 +180,28 @@ absl::Status CheckTokenCount(Transaction& transaction, const std::string& parent
   return absl::OkStatus();
 }
 
+absl::StatusOr<ExpiringTokens> ListExpiringTokens(Transaction& transaction, const std::string& parent, absl::Time now,
+                                                  absl::Time until, int64_t limit) {
+  constexpr absl::string_view kWhere =
+      " FROM tokens WHERE ($1 = '' OR parent = $1) AND revoke_time IS NULL AND expire_time > $2 AND expire_time < $3";
+  const std::vector<Value> condition = {parent, absl::ToUnixMicros(now), absl::ToUnixMicros(until)};
+  ExpiringTokens expiring;
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> counted,
+                        transaction.Query(absl::StrCat("SELECT COUNT(*)", kWhere), condition));
+  RowReader count(counted.at(0));
+  expiring.count = count.Int();
+  DPAR_RETURN_IF_ERROR(count.status());
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(absl::StrCat("SELECT ", kTokenColumns, kWhere, " ORDER BY expire_time, id LIMIT $4"),
+                        {parent, absl::ToUnixMicros(now), absl::ToUnixMicros(until), limit}));
+  for (const Row& row : rows) {
+    DPAR_ASSIGN_OR_RETURN(StoredToken stored, ReadToken(row));
+    expiring.tokens.push_back(std::move(stored.token));
+  }
+  return expiring;
+}
+
 absl::Status RevokeToken(Transaction& transaction, const std::string& token_id, absl::Time now) {
   DPAR_RETURN_IF_ERROR(GetToken(transaction, token_id).status());
   return transaction

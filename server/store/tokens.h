@@ -40,6 +40,14 @@ absl::StatusOr<TokenPage> ListTokens(Transaction& transaction, const std::string
                                      const std::string& page_token);
 // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED when `parent` has more than `max_tokens` that are neither revoked nor expired.
 absl::Status CheckTokenCount(Transaction& transaction, const std::string& parent, int64_t max_tokens, absl::Time now);
+// Tokens that are neither revoked nor expired and expire before `until`, the soonest first, and how many there are: of
+// `parent`, or of all when it is empty. Reads every token.
+struct ExpiringTokens {
+  std::vector<v1::Token> tokens;
+  int64_t count = 0;
+};
+absl::StatusOr<ExpiringTokens> ListExpiringTokens(Transaction& transaction, const std::string& parent, absl::Time now,
+                                                  absl::Time until, int64_t limit);
 absl::Status RevokeToken(Transaction& transaction, const std::string& token_id, absl::Time now);
 // Lets a token expire at `time`, unless it does sooner.
 absl::Status ExpireToken(Transaction& transaction, const std::string& token_id, absl::Time time);

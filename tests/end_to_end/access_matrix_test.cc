@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "dpar/v1/overview.pb.h"
 #include "tests/end_to_end/client_authority.h"
 #include "tests/end_to_end/raw_call.h"
 #include "tests/end_to_end/workflow.h"
@@ -223,7 +224,17 @@ std::vector<Row> AccessMatrixTest::BudgetRows() {
     return request.SerializeAsString();
   };
   const auto spend = Naming<v1::ListSpendRequest>("parent");
+  const auto overview = Naming<v1::GetOverviewRequest>("parent");
+  const auto usage = Naming<v1::ListUsageRequest>("parent");
+  const auto history = Naming<v1::GetSpendHistoryRequest>("parent");
+  const auto jobs = Naming<v1::ListRecentJobsRequest>("parent");
+  const auto tail = Naming<v1::ListLedgerTailRequest>("parent");
   return {
+      {"OverviewService/GetOverview", kEverybody, v1::READ, kOk, kNotFound, tenant, overview},
+      {"OverviewService/ListUsage", kEverybody, v1::READ, kOk, kNotFound, tenant, usage},
+      {"OverviewService/GetSpendHistory", kEverybody, v1::READ, kOk, kNotFound, budget, history},
+      {"OverviewService/ListRecentJobs", kEverybody, v1::READ, kOk, kNotFound, tenant, jobs},
+      {"OverviewService/ListLedgerTail", kEverybody, v1::READ, kOk, kNotFound, budget, tail},
       {"BudgetService/GetBudget", kEverybody, v1::READ, kOk, kNotFound, budget, get},
       {"BudgetService/ListBudgets", kEverybody, v1::READ, kOk, kNotFound, tenant, list},
       {"BudgetService/ListLedgerEntries", kEverybody, v1::READ, kOk, kNotFound, budget, entries},
@@ -410,7 +421,7 @@ TEST_F(AccessMatrixTest, EveryCallerGetsWhatItsTokenAllowsFromEveryMethod) {
     }
   }
   EXPECT_EQ(surprises, 0);
-  EXPECT_EQ(cells, 30 * static_cast<int>(callers.all().size()));
+  EXPECT_EQ(cells, 35 * static_cast<int>(callers.all().size()));
   EXPECT_EQ(callers.all().size(), 21U);
 }
 
@@ -447,7 +458,7 @@ TEST_F(AccessMatrixTest, AnotherTenantsResourceIsAnsweredByteForByteAsOneThatIsN
     // In its own tenant, where it may know that there is none.
     expect_same(outsider_.name + rest);
   }
-  EXPECT_EQ(compared, 8 + 3 * 17);
+  EXPECT_EQ(compared, 11 + 3 * 19);
 }
 
 }  // namespace

@@ -98,8 +98,9 @@ TEST_F(DaemonTest, ReflectionListsEveryServiceOfTheApi) {
       }
     }
   }
-  EXPECT_EQ(names, (std::set<std::string>{"dpar.v1.BudgetService", "dpar.v1.DatasetService", "dpar.v1.OperatorService",
-                                          "dpar.v1.ServerService", "dpar.v1.TrainingService"}));
+  EXPECT_EQ(names,
+            (std::set<std::string>{"dpar.v1.BudgetService", "dpar.v1.DatasetService", "dpar.v1.OperatorService",
+                                   "dpar.v1.OverviewService", "dpar.v1.ServerService", "dpar.v1.TrainingService"}));
 }
 
 TEST_F(DaemonTest, APlaintextConnectionFails) {

@@ -4,6 +4,8 @@
 
 #include <vector>
 
+#include "dpar/v1/overview.pb.h"
+
 namespace dpar::e2e {
 namespace {
 
@@ -29,7 +31,7 @@ std::vector<const google::protobuf::MethodDescriptor*> AllMethods() {
   std::vector<const google::protobuf::MethodDescriptor*> methods;
   for (const google::protobuf::FileDescriptor* file :
        {v1::Dataset::descriptor()->file(), v1::Job::descriptor()->file(), v1::Budget::descriptor()->file(),
-        v1::Tenant::descriptor()->file(), v1::ServerInfo::descriptor()->file()}) {
+        v1::Tenant::descriptor()->file(), v1::ServerInfo::descriptor()->file(), v1::Overview::descriptor()->file()}) {
     for (int s = 0; s < file->service_count(); ++s) {
       for (int m = 0; m < file->service(s)->method_count(); ++m) methods.push_back(file->service(s)->method(m));
     }

@@ -1,0 +1,194 @@
+// The operator's page: signs in, asks the server again and again, and shows what it says. It changes nothing.
+import { ApiError, call, closeSession, forget, openSession } from './api.js';
+import { byId } from './dom.js';
+import { clock, parts, setServerTime, shortName } from './format.js';
+import { showAttention, showHealth } from './health.js';
+import { HistoryPanel } from './history.js';
+import { refreshJobs } from './jobs.js';
+import { LedgerPanel } from './ledger.js';
+import { UsagePanel } from './usage.js';
+
+// One small question every two seconds tells whether anything changed; the rest is asked for when it did, and every ten
+// seconds. Nothing is asked while nobody looks.
+const PERIOD = 2000;
+const FULL_PERIOD = 10_000;
+const MAX_PERIOD = 15_000;
+
+const state = { parent: '', scope: '', entries: '', live: '', fullTime: 0, failures: 0, lastGood: undefined, running: false };
+let timer;
+
+const usage = new UsagePanel(() => state.scope, () => refreshSoon());
+const history = new HistoryPanel();
+const ledger = new LedgerPanel(() => refreshSoon());
+
+const scopeOfAddress = () => new URLSearchParams(location.hash.slice(1)).get('scope') ?? '';
+const scopeTitle = (scope) => (scope === state.parent ? 'all' : shortName(scope));
+
+function showScope() {
+  byId('history-scope').textContent = scopeTitle(state.scope);
+  byId('ledger-scope').textContent = scopeTitle(state.scope);
+  byId('scope-all').hidden = state.scope === state.parent;
+}
+
+function choose(scope) {
+  const next = scope === state.scope ? state.parent : scope;
+  location.hash = next === state.parent ? '' : new URLSearchParams({ scope: next }).toString();
+}
+
+function followAddress() {
+  state.scope = scopeOfAddress() || state.parent;
+  ledger.first();
+  showScope();
+  refreshSoon();
+}
+
+function setLive(text, name) {
+  const live = byId('live');
+  if (live.dataset.state !== name) byId('live-state').textContent = text;
+  live.dataset.state = name;
+}
+
+function showGone(error) {
+  const what = error instanceof ApiError ? `The server cannot answer: ${error.message}.` : 'The server does not answer.';
+  const since = state.lastGood === undefined ? '' : ` What is shown is as of ${clock(state.lastGood)}.`;
+  byId('gone').textContent = `${what}${since} This page keeps trying.`;
+  byId('gone').hidden = false;
+  document.body.classList.add('stale');
+  setLive('No answer', 'gone');
+}
+
+function showAlive() {
+  state.lastGood = new Date();
+  state.failures = 0;
+  byId('updated').textContent = clock(state.lastGood);
+  byId('updated').dateTime = state.lastGood.toISOString();
+  byId('gone').hidden = true;
+  document.body.classList.remove('stale');
+  setLive('Live', 'live');
+}
+
+async function refreshAll() {
+  const overview = await call('OverviewService/GetOverview', { parent: state.parent });
+  setServerTime(overview.time);
+  showHealth(overview);
+  showAttention(overview);
+  const { health } = overview;
+  const busy = health.running_jobs !== '0' || health.queued_jobs !== '0';
+  const live = `${health.running_jobs} ${health.queued_jobs}`;
+  const full = state.entries !== health.ledger_entry_count || Date.now() - state.fullTime >= FULL_PERIOD;
+  const work = [];
+  if (full || busy || live !== state.live) work.push(refreshJobs(state.parent));
+  if (full || usage.pending) work.push(usage.refresh());
+  if (full) work.push(history.refresh(state.scope), ledger.refresh(state.scope));
+  await Promise.all(work);
+  if (full) [state.entries, state.fullTime] = [health.ledger_entry_count, Date.now()];
+  state.live = live;
+  showAlive();
+}
+
+async function tick() {
+  clearTimeout(timer);
+  if (state.running) {
+    state.again = true;
+    return;
+  }
+  state.running = true;
+  let period = PERIOD;
+  try {
+    await refreshAll();
+  } catch (error) {
+    // Over, or of a token that may not read.
+    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
+      state.running = false;
+      return showSignIn(error.message);
+    }
+    state.failures += 1;
+    period = Math.min(MAX_PERIOD, PERIOD * 2 ** Math.min(state.failures - 1, 3));
+    showGone(error);
+  }
+  state.running = false;
+  if (state.again) {
+    state.again = false;
+    return tick();
+  }
+  if (!document.hidden) timer = setTimeout(tick, period);
+}
+
+function refreshSoon() {
+  state.fullTime = 0;
+  tick();
+}
+
+function showSignIn(message) {
+  clearTimeout(timer);
+  forget();
+  byId('page-view').hidden = true;
+  byId('top-state').hidden = true;
+  byId('whose').textContent = '';
+  byId('sign-in-view').hidden = false;
+  byId('sign-in-error').textContent = message;
+  document.title = 'Sign in · DPAR';
+  byId('token').focus();
+}
+
+function showPage(identity) {
+  const operator = identity.role === 'OPERATOR';
+  state.parent = identity.tenant;
+  usage.parent = identity.tenant;
+  usage.first();
+  const whose = operator ? 'all tenants' : parts(identity.tenant).tenant;
+  byId('whose').textContent = whose;
+  byId('who').textContent = identity.token;
+  byId('foot').textContent = `Signed in as ${identity.role.toLowerCase()} with ${identity.token}. Read-only: changes are made with dpar.`;
+  document.title = `${whose} · DPAR`;
+  byId('sign-in-view').hidden = true;
+  byId('top-state').hidden = false;
+  byId('page-view').hidden = false;
+  state.entries = '';
+  followAddress();
+}
+
+async function start() {
+  try {
+    showPage(await call('ServerService/WhoAmI'));
+  } catch (error) {
+    showSignIn(error instanceof ApiError && error.status === 401 ? '' : `The server does not answer: ${error.message}`);
+  }
+}
+
+byId('sign-in-form').addEventListener('submit', async (event) => {
+  event.preventDefault();
+  const input = byId('token');
+  byId('sign-in-error').textContent = '';
+  try {
+    await openSession(input.value.trim());
+    input.value = '';
+    await start();
+  } catch (error) {
+    byId('sign-in-error').textContent = error instanceof ApiError ? error.message : 'The server does not answer. Try again.';
+    input.select();
+  }
+});
+byId('sign-out').addEventListener('click', async () => {
+  try {
+    await closeSession();
+    showSignIn('');
+    // What was shown is not left behind a form.
+    location.reload();
+  } catch (error) {
+    showGone(error);
+  }
+});
+byId('usage-rows').addEventListener('click', (event) => {
+  const button = event.target.closest('button[data-scope]');
+  if (button !== null) choose(button.getAttribute('data-scope'));
+});
+byId('scope-all').addEventListener('click', () => choose(state.parent));
+addEventListener('hashchange', () => {
+  if (!byId('page-view').hidden) followAddress();
+});
+document.addEventListener('visibilitychange', () => {
+  clearTimeout(timer);
+  if (!document.hidden && !byId('page-view').hidden) tick();
+});
+start();

@@ -1,0 +1,96 @@
+// What goes on, put together from the store and from what this server has seen. overview.proto says what it means.
+#ifndef DPAR_SERVER_SERVICES_OVERVIEWS_H_
+#define DPAR_SERVER_SERVICES_OVERVIEWS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "dpar/v1/overview.pb.h"
+#include "server/auth/identity.h"
+#include "server/ledger/ledger.h"
+#include "server/observe/chain_watch.h"
+#include "server/observe/refusals.h"
+#include "server/observe/spend_log.h"
+#include "server/queue/recent_jobs.h"
+#include "server/store/database.h"
+#include "server/store/tokens.h"
+#include "server/store/usage_names.h"
+
+namespace dpar {
+
+// What there is to know of the server itself.
+struct ServerFacts {
+  std::string version;
+  absl::Time start_time;
+  int64_t worker_slots = 0;
+  absl::Time certificate_expiry;  // of TLS
+};
+
+// Where an overview comes from. Everything outlives it.
+struct OverviewSources {
+  Database& database;
+  const SpendLog& spend;
+  const ChainWatch& chains;
+  const Refusals& refusals;
+  const std::atomic<bool>& stopping;
+};
+
+// Thread-safe. Tenants are tenants/{t}, or empty for all; who may ask for which is for the caller to judge.
+class Overviews {
+ public:
+  Overviews(const OverviewSources& sources, ServerFacts facts) : sources_(sources), facts_(std::move(facts)) {}
+
+  // However many ask, the store is asked once in two seconds for each tenant.
+  absl::StatusOr<v1::Overview> Get(const Identity& caller, const std::string& tenant, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // `filter` is checked, `skip` is where the page begins.
+  absl::StatusOr<v1::ListUsageResponse> ListUsage(const UsageFilter& filter, int64_t skip, int64_t page_size,
+                                                  absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::SpendHistory> History(const std::string& tenant) const;
+  // Of one dataset (tenants/{t}/datasets/{d}).
+  absl::StatusOr<v1::SpendHistory> HistoryOf(const std::string& dataset) const;
+  absl::StatusOr<v1::ListLedgerTailResponse> Tail(const std::string& tenant, int64_t page_size) const;
+  // Of one dataset, entries before one.
+  absl::StatusOr<v1::ListLedgerTailResponse> TailOf(const std::string& dataset, int64_t before_sequence,
+                                                    int64_t page_size) const;
+
+ private:
+  // What the store says of a tenant.
+  struct StoreView {
+    absl::Time time;
+    QueueState queue;
+    int64_t nearly_spent_count = 0;
+    std::vector<v1::AttentionItem> nearly_spent;
+    NotedJobs failed;
+    NotedJobs expired;
+    ExpiringTokens tokens;
+  };
+
+  absl::StatusOr<StoreView> View(const std::string& tenant, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] v1::Health HealthOf(const Identity& caller, const std::string& tenant, const StoreView& view,
+                                    const SpendLog::Summary& spend) const;
+  void AddKeys(const Identity& caller, const StoreView& view, absl::Time now, v1::Overview& overview) const;
+  // The equivalent epsilon, if it is known, or the accountant may be asked: before `deadline`, which its first question
+  // sets, so that one is always answered. Null: it may not.
+  absl::Status AddEquivalent(Transaction& transaction, const std::string& budget_id, absl::Time* deadline,
+                             v1::DatasetUsage& usage) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddSpend(const std::string& budget_id, absl::Time now, v1::DatasetUsage& usage) const;
+
+  const OverviewSources sources_;
+  const ServerFacts facts_;
+  absl::Mutex mutex_;
+  std::map<std::string, StoreView> views_ ABSL_GUARDED_BY(mutex_);             // by tenant
+  std::map<std::string, EquivalentEpsilon> epsilons_ ABSL_GUARDED_BY(mutex_);  // by budget
+  // Held by the one call that asks the accountant: others do not wait for it, nor do its work again.
+  absl::Mutex accountant_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_SERVICES_OVERVIEWS_H_

@@ -1,0 +1,40 @@
+#include "server/store/usage_names.h"
+
+#include "absl/strings/str_cat.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+
+absl::StatusOr<UsageNames> ListUsageNames(Transaction& transaction, const UsageFilter& filter, int64_t skip,
+                                          int64_t limit) {
+  // Names are tenants/{t}/datasets/{d}; "t/d" and parts of it are looked for in t/d.
+  constexpr absl::string_view kFromWhere =
+      "FROM datasets d JOIN budgets b ON b.id = d.budget_id WHERE ($1 = '' OR d.tenant = $1) AND "
+      "REPLACE(SUBSTR(d.name, 9), '/datasets/', '/') LIKE $2 AND "
+      "(b.posted_units + b.reserved_units) * 100.0 > $3 * b.cap_units";
+  const std::string pattern = absl::StrCat("%", filter.text, "%");
+  const std::vector<Value> condition = {filter.tenant, pattern, filter.above_percent};
+  UsageNames found;
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> counted,
+                        transaction.Query(absl::StrCat("SELECT COUNT(*) ", kFromWhere), condition));
+  RowReader count(counted.at(0));
+  found.total = count.Int();
+  DPAR_RETURN_IF_ERROR(count.status());
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(absl::StrCat("SELECT d.name, b.id, d.delete_time ", kFromWhere,
+                                     " ORDER BY (b.posted_units + b.reserved_units) * 1.0 / (b.cap_units + 1) DESC, "
+                                     "d.name LIMIT $4 OFFSET $5"),
+                        {filter.tenant, pattern, filter.above_percent, limit, skip}));
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    UsageName& name = found.names.emplace_back();
+    name.dataset = reader.Text();
+    name.budget_id = reader.Text();
+    name.deleted = reader.OptionalInt().has_value();
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return found;
+}
+
+}  // namespace dpar
