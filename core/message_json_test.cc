@@ -32,6 +32,9 @@ v1::Plan FullPlan() {
   plan.mutable_mean()->set_noise_stddev(5e-324);
   plan.mutable_structure()->set_rows(v1::APPR_ONLY);
   plan.mutable_evaluation()->set_held_out_slots(7);
+  plan.set_max_degree(5);
+  plan.mutable_aggregation()->set_hops(2);
+  plan.set_neighbours(3);
   return plan;
 }
 

@@ -3,9 +3,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
+#include <system_error>
 
 #include "CLI/CLI.hpp"
 #include "absl/strings/ascii.h"
@@ -192,6 +194,12 @@ std::vector<Setting> Settings(Config& config) {
                   "the data directory",
                   config.store, ValidateStore),
       StorePasswordSetting(config.store_password),
+      TextSetting(
+          "witness-dir", "DIR",
+          "where marks of what was spent are kept, by which a store that was rolled back is found out; not in the "
+          "data directory, and not in its backups. Servers that share a store share it. Unset, the data "
+          "directory's name and `.witness`",
+          config.witness_dir, [](const std::string&) { return absl::OkStatus(); }),
       TextSetting("address-file", "FILE",
                   "where the address that the server listens on is written; unset, `address` in the data directory",
                   config.address_file, [](const std::string&) { return absl::OkStatus(); }),
@@ -273,7 +281,10 @@ struct Flags {
   Config::Command command = Config::Command::kServe;
   Config::Parts parts = Config::Parts::kAll;
   std::string key_id;
-  std::string revoke_reason;
+  std::string reason;
+  std::string place;
+  bool replace = false;
+  std::string dataset;
   std::map<std::string, std::string> values;
 };
 
@@ -294,7 +305,32 @@ void AddKeyCommands(CLI::App& app, Flags& flags) {
   CLI::App* revoke = add("revoke", Config::Command::kRevokeKey,
                          "say that a key may have been in other hands; the one that signs now is replaced first");
   revoke->add_option("KEY_ID", flags.key_id, "the key's id, or 8 digits of it")->required();
-  revoke->add_option("--reason", flags.revoke_reason, "why, in one line that everybody may read")->required();
+  revoke->add_option("--reason", flags.reason, "why, in one line that everybody may read")->required();
+}
+
+// Declares the commands about the store as a whole.
+void AddStoreCommands(CLI::App& app, Flags& flags) {
+  const auto add = [&](const char* name, Config::Command command, const char* help) {
+    CLI::App* added = app.add_subcommand(name, help);
+    added->callback([&flags, command] { flags.command = command; });
+    return added;
+  };
+  add("check", Config::Command::kCheck,
+      "verify datasets, models, ledgers, keys and marks, say what was found, and stop; also while a server runs");
+  CLI::App* backup = add("backup", Config::Command::kBackup,
+                         "copy the store, keys, datasets and models to a new directory; also while servers run");
+  backup->add_option("DEST", flags.place, "the directory, which must not exist")->required();
+  CLI::App* restore =
+      add("restore", Config::Command::kRestore,
+          "verify a backup, put it back, verify its ledgers, and freeze budgets that have spent more since");
+  restore->add_option("SRC", flags.place, "what `dpard backup` made")->required();
+  restore->add_flag("--replace", flags.replace,
+                    "also where there is something: files are moved to replaced-TIME, tables of PostgreSQL dropped");
+  CLI::App* thaw = add("thaw", Config::Command::kThaw,
+                       "debit what a frozen budget's ledger does not know of, and admit jobs again; also while servers "
+                       "run");
+  thaw->add_option("DATASET", flags.dataset, "tenants/TENANT/datasets/ID")->required();
+  thaw->add_option("--reason", flags.reason, "why, in one line that the ledger keeps")->required();
 }
 
 absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, const std::vector<Setting>& settings) {
@@ -312,11 +348,10 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
   app.add_flag("--worker-only", worker_only, "run jobs, and accept no calls");
   CLI::App* init =
       app.add_subcommand("init", "make certificates, signing key and the first operator token, say where, and stop");
-  CLI::App* check = app.add_subcommand(
-      "check", "verify every sealed dataset and every ledger, say what was found, and stop; also while a server runs");
   CLI::App* health = app.add_subcommand(
       "health", "ask the server of this configuration, on this machine, whether it serves; exit code 0 says yes");
   Flags flags;
+  AddStoreCommands(app, flags);
   AddKeyCommands(app, flags);
   std::map<std::string, std::vector<std::string>> given;
   const auto add = [&](const std::string& name, const std::string& type, const std::string& help) {
@@ -345,8 +380,6 @@ absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, cons
   }
   if (init->parsed()) {
     flags.command = Config::Command::kInit;
-  } else if (check->parsed()) {
-    flags.command = Config::Command::kCheck;
   } else if (health->parsed()) {
     flags.command = Config::Command::kHealth;
   }
@@ -382,7 +415,32 @@ std::optional<Source> Find(const std::string& name, const Flags& flags, const En
   return std::nullopt;
 }
 
+// A path as far as it is there, without links and without a slash at its end.
+std::filesystem::path Resolved(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path resolved =
+      std::filesystem::weakly_canonical(std::filesystem::absolute(path, error), error);
+  return resolved.has_filename() ? resolved : resolved.parent_path();
+}
+
+// Whether a path is a directory or below it.
+bool IsWithin(const std::string& path, const std::string& directory) {
+  const std::filesystem::path inner = Resolved(path);
+  const std::filesystem::path outer = Resolved(directory);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
 }  // namespace
+
+std::string WitnessDirectory(const Config& config) {
+  if (!config.witness_dir.empty()) {
+    return config.witness_dir;
+  }
+  absl::string_view directory = config.data_dir;
+  while (directory.size() > 1 && absl::ConsumeSuffix(&directory, "/")) {
+  }
+  return absl::StrCat(directory, ".witness");
+}
 
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& setting, const std::string& text) {
   const absl::Status bad = InvalidField(
@@ -412,7 +470,10 @@ absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& argum
   invocation.config.command = flags.command;
   invocation.config.parts = flags.parts;
   invocation.config.key_id = flags.key_id;
-  invocation.config.revoke_reason = flags.revoke_reason;
+  invocation.config.reason = flags.reason;
+  invocation.config.place = flags.place;
+  invocation.config.replace = flags.replace;
+  invocation.config.dataset = flags.dataset;
   if (invocation.print.has_value()) {
     return invocation;
   }
@@ -436,6 +497,11 @@ absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& argum
   }
   if (!invocation.config.store_password.empty() && invocation.config.store.empty()) {
     return InvalidField(kStorePasswordFlag, "store-password-file is the password for --store, which is not set");
+  }
+  if (IsWithin(WitnessDirectory(invocation.config), invocation.config.data_dir)) {
+    return InvalidField(
+        "witness-dir",
+        "witness-dir must not be inside data-dir: whatever restores the one must not roll back the other");
   }
   return invocation;
 }

@@ -14,17 +14,33 @@
 namespace dpar {
 
 struct Config {
-  enum class Command { kServe, kInit, kCheck, kHealth, kListKeys, kPrintKeys, kRotateKey, kRevokeKey };
+  enum class Command {
+    kServe,
+    kInit,
+    kHealth,
+    kCheck,
+    kBackup,
+    kRestore,
+    kThaw,
+    kListKeys,
+    kPrintKeys,
+    kRotateKey,
+    kRevokeKey
+  };
   enum class Parts { kAll, kNoWorker, kWorkerOnly };
 
   Command command = Command::kServe;
   Parts parts = Parts::kAll;
-  std::string key_id;         // of kRevokeKey
-  std::string revoke_reason;  // the same
+  std::string key_id;    // of kRevokeKey
+  std::string reason;    // of kRevokeKey and kThaw
+  std::string place;     // of kBackup and kRestore: where the backup is
+  bool replace = false;  // of kRestore: also where there is something
+  std::string dataset;   // of kThaw
   std::string data_dir = "./dpar-data";
   std::string store;  // postgresql://...; empty is the SQLite file of the data directory
   // Of the store's user, without a password in `store`; read from a file, since a URI is seen in lists of processes.
   std::string store_password;
+  std::string witness_dir;                // empty is beside the data directory, see WitnessDirectory
   std::string address_file;               // empty is `address` in the data directory
   std::string listen = "127.0.0.1:7443";  // port 0 picks one
   // Metrics and health; port 0 picks one, empty turns it off.
@@ -44,6 +60,9 @@ struct Config {
   int64_t lease_seconds = 30;
   Limits limits;
 };
+
+// Where marks of what was spent are kept (server/witness): never inside the data directory.
+std::string WitnessDirectory(const Config& config);
 
 // HOST:PORT in two; IPv6 hosts stand in brackets, which are kept.
 struct ListenAddress {

@@ -253,7 +253,7 @@ TEST_F(ConfigTest, KeyCommandsTakeTheirArgumentsAndThoseOfEveryCommand) {
       Parse({"--data-dir", "/d", "keys", "revoke", "0123abcd", "--reason", "two words"}).value().config;
   EXPECT_EQ(revoke.command, Config::Command::kRevokeKey);
   EXPECT_EQ(revoke.key_id, "0123abcd");
-  EXPECT_EQ(revoke.revoke_reason, "two words");
+  EXPECT_EQ(revoke.reason, "two words");
   EXPECT_EQ(revoke.data_dir, "/d");
   for (const std::vector<std::string>& bad :
        std::vector<std::vector<std::string>>{{"keys"},
@@ -315,6 +315,44 @@ TEST_F(ConfigTest, UnknownWordsOnTheCommandLineAreRefused) {
   ExpectRefused({"check", "init"}, "command line", "--help");
   ExpectRefused({"--max-nodes"}, "command line", "--max-nodes");
   ExpectRefused({"--max-nodes", "1", "--max-nodes", "2"}, "command line", "At Most 1 required but received 2");
+}
+
+TEST_F(ConfigTest, CommandsAboutTheStoreTakeTheirArguments) {
+  const Config backup = Parse({"backup", "/b", "--data-dir", "/d"}).value().config;
+  EXPECT_EQ(backup.command, Config::Command::kBackup);
+  EXPECT_EQ(backup.place, "/b");
+  EXPECT_EQ(backup.data_dir, "/d");
+  const Config restore = Parse({"restore", "/b", "--replace"}).value().config;
+  EXPECT_EQ(restore.command, Config::Command::kRestore);
+  EXPECT_EQ(restore.place, "/b");
+  EXPECT_TRUE(restore.replace);
+  EXPECT_FALSE(Parse({"restore", "/b"}).value().config.replace);
+  const Config thaw = Parse({"thaw", "tenants/a/datasets/d", "--reason", "two words"}).value().config;
+  EXPECT_EQ(thaw.command, Config::Command::kThaw);
+  EXPECT_EQ(thaw.dataset, "tenants/a/datasets/d");
+  EXPECT_EQ(thaw.reason, "two words");
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+           {"backup"}, {"restore"}, {"thaw", "d"}, {"thaw", "--reason", "x"}, {"backup", "a", "b"}}) {
+    EXPECT_EQ(Parse(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong[0];
+  }
+}
+
+TEST_F(ConfigTest, TheWitnessDirectoryIsBesideTheDataAndNeverInIt) {
+  EXPECT_EQ(WitnessDirectory(Parse({"--data-dir", "/var/lib/dpar"}).value().config), "/var/lib/dpar.witness");
+  EXPECT_EQ(WitnessDirectory(Parse({"--data-dir", "/var/lib/dpar//"}).value().config), "/var/lib/dpar.witness");
+  EXPECT_EQ(WitnessDirectory(Parse({"--witness-dir", "/w"}).value().config), "/w");
+  for (const std::string inside : {"/var/lib/dpar", "/var/lib/dpar/", "/var/lib/dpar/w", "/var/lib/x/../dpar/w"}) {
+    const absl::Status status = Parse({"--data-dir", "/var/lib/dpar", "--witness-dir", inside}).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << inside;
+  }
+  EXPECT_TRUE(Parse({"--data-dir", "/var/lib/dpar", "--witness-dir", "/var/lib/dpar2"}).ok());
+  // Also where there is a directory, and where it is named from here.
+  EXPECT_TRUE(Parse({"--data-dir", "/tmp"}).ok());
+  EXPECT_TRUE(Parse({"--data-dir", "/tmp/"}).ok());
+  EXPECT_TRUE(Parse({"--data-dir", "none", "--witness-dir", "/tmp"}).ok());
+  EXPECT_EQ(Parse({"--data-dir", "/tmp/", "--witness-dir", "/tmp/w"}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(Parse({"--data-dir", ".", "--witness-dir", "./w"}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(ListenAddressTest, HostsAndPortsAreTakenApart) {

@@ -6,9 +6,10 @@
 //   Initialise        certificates, signing key, first operator token   server/auth/initialise.h
 //   SigningKeys       what certificates are signed with                 server/auth/signing_keys.h
 //                     `dpard keys` changes them and stops               server/auth/key_commands.h
-//   CheckDatasets, CheckLedgers                                         server/store/check_datasets.h
-//                     instead of all that follows, for `dpard check`    server/worker/check_ledgers.h
+//   CheckEverything, MakeBackup, RestoreBackup, ThawBudget              server/upkeep/commands.h
+//                     instead of all that follows, for their commands
 //   ReportHealth      the same for `dpard health`                       server/services/health_probe.h
+//   Witness           marks of what was spent, outside of the store     server/witness/witness.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
 //   Janitor           clears away what has expired                      server/uploads/janitor.h
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
@@ -28,6 +29,7 @@
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,12 +40,10 @@
 #include <climits>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -87,12 +87,12 @@
 #include "server/services/task_line.h"
 #include "server/services/training_service.h"
 #include "server/services/watch_hub.h"
-#include "server/store/check_datasets.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
+#include "server/upkeep/commands.h"
 #include "server/uploads/janitor.h"
 #include "server/uploads/uploads.h"
-#include "server/worker/check_ledgers.h"
+#include "server/witness/witness.h"
 #include "server/worker/progress.h"
 #include "server/worker/worker.h"
 #include "spdlog/spdlog.h"
@@ -308,8 +308,10 @@ absl::Status Listen(const Config& config, const TlsFiles& tls, const Rooms& room
   const DataDirectory& directory = rooms.directory;
   Listener listener(rooms, DescribeServer(config.limits), keys, overviews);
   PageServer page(rooms.gate, listener.page_services());
-  DPAR_RETURN_IF_ERROR(monitor.ServePage(tls.server.certificate, tls.server.key,
-                                         [&page](const TlsRequest& request) { return page.Answer(request); }));
+  if (!config.http_listen.empty()) {
+    DPAR_RETURN_IF_ERROR(monitor.ServePage(tls.server.certificate, tls.server.key,
+                                           [&page](const TlsRequest& request) { return page.Answer(request); }));
+  }
   const absl::Cleanup end_page = [&monitor] { monitor.EndPage(); };
   DPAR_ASSIGN_OR_RETURN(const std::string address, listener.Start(config, tls));
   const std::string address_file = AddressFile(config, directory);
@@ -336,15 +338,19 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   if (config.parts != Config::Parts::kWorkerOnly) {
     DPAR_ASSIGN_OR_RETURN(tls, ReadTlsFiles(config, directory));
   }
-  Uploads uploads(database, directory, config.limits);
+  Metrics metrics;
+  Witness witness(database, WitnessDirectory(config), [&metrics] { metrics.WitnessFailed(); });
+  // Before anything is admitted, run or shown.
+  DPAR_RETURN_IF_ERROR(witness.Begin());
+  Uploads uploads(database, directory, witness.marks(), config.limits);
   DPAR_RETURN_IF_ERROR(uploads.Sweep());
   Janitor janitor(database, uploads, config.limits);
   janitor.Start();
-  Metrics metrics;
   ProgressBoard progress(
       [&metrics](const std::string& stage, absl::Duration took) { metrics.StageEnded(stage, took); });
   WorkerOptions worker_options = WorkerOptionsOf(config);
   worker_options.metrics = &metrics;
+  worker_options.witness = &witness;
   Worker worker(
       database, directory, [&keys] { return keys.Current(); }, progress, worker_options);
   const bool works = config.parts != Config::Parts::kNoWorker;
@@ -355,7 +361,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
     }
   });
   const absl::Cleanup stop_listening = [&database] { database.Listen(nullptr); };
-  Monitor monitor(database, metrics);
+  Monitor monitor(database, metrics, [&witness] { return witness.Writes(); });
   DPAR_RETURN_IF_ERROR(StartMonitor(config, directory, monitor));
   const absl::Cleanup forget_address = [&] { RemoveTree(HttpAddressFile(config, directory)).IgnoreError(); };
   if (works) {
@@ -378,13 +384,14 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   StreamLimiter watches("max_watches", config.limits.max_watches);
   const absl::Duration max_idle = absl::Seconds(config.limits.max_idle_seconds);
   StreamWatchdog watchdog(max_idle);
-  WatchHub hub(database, progress, max_idle);
+  WatchHub hub(database, progress, witness, max_idle);
   hub.Start();
   TaskLine admissions(kMaxAdmissionsWaiting);
   std::atomic<bool> stopping = false;
   Refusals refusals;
-  const Rooms rooms{database, directory,  config.limits,          gate,     uploads,  streams,  watches, watchdog,
-                    hub,      admissions, worker_options.threads, stopping, &metrics, &refusals};
+  const Rooms rooms{database, directory, config.limits, gate, witness,    uploads,
+                    streams,  watches,   watchdog,      hub,  admissions, worker_options.threads,
+                    stopping, &metrics,  &refusals};
   SpendLog spend(database);
   spend.Start();
   ChainWatch chains(database);
@@ -395,10 +402,6 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   absl::Status status = Listen(config, tls, rooms, keys, overviews, monitor, *audit, stopping, signals);
   worker.Stop();
   return status;
-}
-
-absl::StatusOr<std::unique_ptr<Database>> OpenStore(const Config& config, const DataDirectory& directory) {
-  return config.store.empty() ? OpenSqlite(directory.Database()) : OpenPostgres(config.store);
 }
 
 absl::Status Run(const Config& config, const sigset_t& signals) {
@@ -414,7 +417,7 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
     // What a crash left behind points nowhere.
     DPAR_RETURN_IF_ERROR(RemoveTree(AddressFile(config, directory)));
   }
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(config, directory));
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore({directory, config.store}));
   DPAR_RETURN_IF_ERROR(Migrate(*database));
   MadeFiles made;
   {
@@ -433,31 +436,36 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   return Serve(config, directory, *database, signals);
 }
 
-// Verifies every dataset and every ledger, also while a dpard serves the same directory. It takes no lock, because it
-// changes nothing that the lock guards: files are only read, and the store is only read and not migrated, which SQLite
-// allows another process beside the one that writes. Returns the exit code.
-absl::StatusOr<int> RunCheck(const Config& config, const DataDirectory& directory) {
-  std::error_code error;
-  if (config.store.empty() && !std::filesystem::exists(directory.Database(), error)) {
-    // Opening would make one.
-    return absl::NotFoundError(absl::StrCat("there is no store at ", directory.Database(), "; is --data-dir right?"));
-  }
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(config, directory));
-  DPAR_ASSIGN_OR_RETURN(const int64_t datasets, CheckDatasets(*database, directory, std::cout));
-  const KeyReader read_keys = [&directory] { return ReadSigningKeys(directory); };
-  DPAR_ASSIGN_OR_RETURN(const int64_t ledgers, CheckLedgers(*database, read_keys, std::cout));
-  return datasets + ledgers == 0 ? 0 : kExitFailed;
+// Who asks, for the ledger.
+std::string UserName() {
+  const passwd* const user = getpwuid(geteuid());
+  return user == nullptr ? absl::StrCat(geteuid()) : user->pw_name;
+}
+
+// The exit code of a command that counts what is wrong.
+absl::StatusOr<std::optional<int>> ExitCode(const absl::StatusOr<int64_t>& faults) {
+  DPAR_RETURN_IF_ERROR(faults.status());
+  return *faults == 0 ? 0 : kExitFailed;
 }
 
 // The exit code of a command that ends at once, also while a dpard serves the same directory; nothing for others.
 absl::StatusOr<std::optional<int>> RunAside(const Config& config) {
   const DataDirectory directory(config.data_dir);
+  const StorePlace place{directory, config.store};
   absl::Status done;
   switch (config.command) {
-    case Config::Command::kCheck: {
-      DPAR_ASSIGN_OR_RETURN(const int exit_code, RunCheck(config, directory));
-      return exit_code;
-    }
+    case Config::Command::kCheck:
+      return ExitCode(CheckEverything(place, WitnessDirectory(config), std::cout));
+    case Config::Command::kRestore:
+      return ExitCode(RestoreBackup(place, WitnessDirectory(config), config.place, config.replace, absl::Now(),
+                                    std::cout, std::cerr));
+    case Config::Command::kBackup:
+      done = MakeBackup(place, config.place, absl::Now(), std::cout, std::cerr);
+      break;
+    case Config::Command::kThaw:
+      done = ThawBudget(place, WitnessDirectory(config), config.dataset, config.reason, UserName(), absl::Now(),
+                        std::cout);
+      break;
     case Config::Command::kHealth:
       done = ReportHealth(AddressFile(config, directory), std::cout);
       break;
@@ -471,7 +479,7 @@ absl::StatusOr<std::optional<int>> RunAside(const Config& config) {
       done = RotateKey(directory, absl::Now(), std::cout);
       break;
     case Config::Command::kRevokeKey:
-      done = RevokeKey(directory, config.key_id, config.revoke_reason, absl::Now(), std::cout);
+      done = RevokeKey(directory, config.key_id, config.reason, absl::Now(), std::cout);
       break;
     default:
       return std::nullopt;

@@ -1,5 +1,7 @@
 #include "client/cli/budget_text.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
@@ -54,12 +56,14 @@ absl::StatusOr<std::string> BudgetName(Session& session, const std::string& text
 void PrintBudget(Session& session, const v1::Budget& budget) {
   const int64_t cap = budget.cap_units();
   const double used = cap > 0 ? static_cast<double>(budget.posted_units()) / static_cast<double>(cap) : 0;
+  // Whatever was spent is seen.
+  const double bar = used > 0 ? std::max(used, 1.0 / kBarWidth) : 0;
   const auto share = [cap](int64_t units) { return absl::StrFormat("%6s", FormatPercent(units, cap)); };
   session.out() << budget.name() << "\n"
                 << "  cap                 epsilon " << FormatNumber(budget.cap_epsilon()) << " at delta "
                 << FormatNumber(budget.cap_delta()) << ", for all jobs together\n"
                 << "  used                " << share(budget.posted_units()) << "  ["
-                << Bar(used, kBarWidth, session.terminal().utf8) << "]\n"
+                << Bar(bar, kBarWidth, session.terminal().utf8) << "]\n"
                 << "  reserved            " << share(budget.reserved_units()) << "\n"
                 << "  left                " << share(budget.left_units()) << "\n"
                 << "  largest epsilon     " << FormatNumberDown(budget.largest_admissible_epsilon())
@@ -67,6 +71,9 @@ void PrintBudget(Session& session, const v1::Budget& budget) {
                 << "  equivalent epsilon  " << FormatNumber(budget.equivalent_epsilon())
                 << " (had it all been planned in advance; no guarantee)\n"
                 << "  jobs counted        " << budget.live_events() << "\n";
+  if (!budget.frozen_reason().empty()) {
+    session.out() << "  FROZEN              " << budget.frozen_reason() << "\n";
+  }
 }
 
 void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries, int64_t cap_units) {
@@ -109,7 +116,8 @@ int PrintBudgets(Session& session, const Connection::Budgets& all, bool with_ten
   for (const v1::Budget& budget : all.budgets) {
     const auto share = [&](int64_t units) { return FormatPercent(units, budget.cap_units()); };
     table.Add({ShortName(budget, with_tenant), share(budget.posted_units()), share(budget.reserved_units()),
-               share(budget.left_units()), FormatNumberDown(budget.largest_admissible_epsilon()),
+               share(budget.left_units()),
+               budget.frozen_reason().empty() ? FormatNumberDown(budget.largest_admissible_epsilon()) : "frozen",
                FormatNumber(budget.equivalent_epsilon()), FormatNumber(budget.cap_epsilon()),
                FormatNumber(budget.cap_delta())});
   }

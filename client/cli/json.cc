@@ -84,7 +84,8 @@ Json BudgetJson(const v1::Budget& budget) {
           {"equivalent_epsilon", budget.equivalent_epsilon()},
           {"live_events", budget.live_events()},
           {"posted_percent", budget.posted_percent()},
-          {"reserved_percent", budget.reserved_percent()}};
+          {"reserved_percent", budget.reserved_percent()},
+          {"frozen_reason", budget.frozen_reason()}};
 }
 
 Json LedgerEntryJson(const v1::LedgerEntry& entry) {

@@ -91,6 +91,10 @@ TEST(PlanJson, HasEveryFieldOfAPlanWithItsEnumeratorsAsPeopleTypeThem) {
   spec.mutable_options()->set_center(true);
   v1::Plan plan = PlanOf(spec);
   plan.set_published_epsilon(0.5);
+  // Of other methods.
+  plan.set_max_degree(50);
+  plan.mutable_aggregation()->set_hops(2);
+  plan.set_neighbours(5);
   const nlohmann::ordered_json json = PlanJson(plan);
   const google::protobuf::Descriptor* type = v1::Plan::descriptor();
   for (int i = 0; i < type->field_count(); ++i) {

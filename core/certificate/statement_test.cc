@@ -491,7 +491,7 @@ TEST(StatementTest, RefusesMalformedValuesByName) {
       {"predicate.created_at", [](Statement& s) { s.created_at = "yesterday"; }},
       {"predicate.created_at", [](Statement& s) { s.created_at = "2026-01-02T03:04:05+01:00"; }},
       {"predicate.dataset.node_count", [](Statement& s) { s.sizes.node_count = (int64_t{1} << 31) + 1; }},
-      {"predicate.mechanism.plan.method", [](Statement& s) { s.plan.set_method(v1::SAGE); }},
+      {"predicate.mechanism.plan.method", [](Statement& s) { s.plan.set_method(v1::METHOD_UNSPECIFIED); }},
       {"predicate.mechanism.plan.method", [](Statement& s) { s.plan.set_method(v1::AUTO); }},
       {"predicate.mechanism.plan.method", [](Statement& s) { s.plan.set_method(static_cast<v1::Method>(99)); }},
       {"predicate.mechanism.plan.accountant",

@@ -114,7 +114,7 @@ void ScaleToUnit(std::span<const double> row, float* out) {
     square += entry * entry;
   }
   // Of squares that are smaller, or nearly, no more than a few bits are left: the row would come out too long.
-  constexpr double kLeastSquare = 1e-290;
+  constexpr double kLeastSquare = 1e-303;
   const double scale = square >= kLeastSquare && std::isfinite(square) ? kUnitGuard / std::sqrt(square) : 0;
   std::transform(row.begin(), row.end(), out,
                  [scale](double entry) { return scale == 0 ? 0.0F : static_cast<float>(scale * entry); });

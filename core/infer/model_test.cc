@@ -323,9 +323,9 @@ TEST(ModelFileTest, RefusesHeadersWithFieldsThatAreMissingOrOfTheWrongKind) {
 }
 
 TEST(ModelFileTest, SaysWhichFormatsThereAre) {
-  EXPECT_EQ(ReadWithHeader(R"({"format":3,"transform":"UNIT","logit_noise":0,"plan":{}})"), kBadModel);
+  EXPECT_EQ(ReadWithHeader(R"({"format":4,"transform":"UNIT","logit_noise":0,"plan":{}})"), kBadModel);
   EXPECT_THAT(std::string(ReadModelFile(TestPath("model.npz")).status().message()),
-              HasSubstr("not a model: the header's format must be 1 or 2"));
+              HasSubstr("not a model: the header's format must be 1, 2 or 3"));
 }
 
 TEST(ModelFileTest, RefusesHostileFilesAsABadModel) {

@@ -3,6 +3,7 @@
 #ifndef DPAR_SERVER_AUTH_SESSIONS_H_
 #define DPAR_SERVER_AUTH_SESSIONS_H_
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,7 +19,8 @@ namespace dpar {
 struct SessionOptions {
   absl::Duration idle = absl::Minutes(15);  // without a request
   absl::Duration life = absl::Hours(8);     // in all
-  size_t max_sessions = 1'000;
+  size_t max_of_tenants = 1'000;            // of all of them
+  size_t max_of_owner = 100;                // of one tenant, and of all operators
   size_t max_of_token = 16;
 };
 
@@ -29,7 +31,8 @@ class Sessions {
   explicit Sessions(SessionOptions options = {}) : options_(options) {}
 
   // A new session; its secret, 256 random bits in hex, of which only the SHA-256 is kept. Where there are too many of
-  // the token, or in all, the one that was used longest ago ends.
+  // the token, of its tenant, or of all tenants, the one that was used longest ago ends. Operators' count for
+  // themselves, so that no tenant ends them.
   std::string Open(const std::string& token, absl::Time now, RandomSource& random) ABSL_LOCKS_EXCLUDED(mutex_);
   // The token that a live session stands for; this counts as a use.
   std::optional<std::string> Find(absl::string_view secret, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -44,11 +47,10 @@ class Sessions {
     absl::Time use_time;
   };
 
-  [[nodiscard]] bool IsOver(const Session& session, absl::Time now) const {
-    return now - session.use_time >= options_.idle || now - session.open_time >= options_.life;
-  }
-  // Ends the one used longest ago, of a token or, when it is empty, of all, unless there are fewer than `max`.
-  void MakeRoom(const std::string& token, size_t max) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  [[nodiscard]] bool IsOver(const Session& session, absl::Time now) const;
+  // Ends the one used longest ago of those whose token `counts`, unless there are fewer than `max`.
+  void MakeRoom(const std::function<bool(const std::string& token)>& counts, size_t max)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const SessionOptions options_;
   mutable absl::Mutex mutex_;

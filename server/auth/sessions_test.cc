@@ -23,7 +23,8 @@ class SessionsTest : public ::testing::Test {
   }
 
   SecureRandom random_;
-  Sessions sessions_{{.idle = absl::Minutes(15), .life = absl::Hours(8), .max_sessions = 5, .max_of_token = 3}};
+  Sessions sessions_{
+      {.idle = absl::Minutes(15), .life = absl::Hours(8), .max_of_tenants = 5, .max_of_owner = 4, .max_of_token = 3}};
 };
 
 TEST_F(SessionsTest, ASecretStandsForItsTokenAndIsOf256RandomBits) {
@@ -81,12 +82,36 @@ TEST_F(SessionsTest, OneTokenPushesOutItsOwnAndNobodyElses) {
   EXPECT_EQ(Find(other, absl::Seconds(6)), "tenants/t/tokens/b");
 }
 
-TEST_F(SessionsTest, ThereIsALimitToAllOfThem) {
-  for (int i = 0; i < 20; ++i) {
-    Open("operator/tokens/" + std::to_string(i), absl::Seconds(i));
-    EXPECT_LE(sessions_.size(), 5U);
+TEST_F(SessionsTest, OneTenantPushesOutItsOwnAndNobodyElses) {
+  const std::string other = Open("tenants/b/tokens/z", absl::ZeroDuration());
+  const std::string first = Open("tenants/a/tokens/0", absl::Seconds(1));
+  for (int i = 1; i < 5; ++i) {
+    Open("tenants/a/tokens/" + std::to_string(i), absl::Seconds(1 + i));
   }
+  EXPECT_EQ(Find(first, absl::Seconds(7)), std::nullopt);
+  EXPECT_EQ(Find(other, absl::Seconds(7)), "tenants/b/tokens/z");
   EXPECT_EQ(sessions_.size(), 5U);
+}
+
+TEST_F(SessionsTest, ThereIsALimitToAllOfThemAndNoTenantPushesOutAnOperator) {
+  const std::string first = Open(kToken, absl::ZeroDuration());
+  for (int i = 0; i < 20; ++i) {
+    Open("tenants/" + std::to_string(i) + "/tokens/a", absl::Seconds(i));
+    EXPECT_LE(sessions_.size(), 6U);
+  }
+  EXPECT_EQ(sessions_.size(), 6U) << "five of tenants";
+  EXPECT_EQ(Find(first, absl::Seconds(20)), kToken);
+  for (int i = 0; i < 20; ++i) {
+    Open("operator/tokens/" + std::to_string(i), absl::Seconds(21 + i));
+  }
+  EXPECT_EQ(sessions_.size(), 9U) << "and four of operators";
+}
+
+TEST_F(SessionsTest, AClockThatWasSetBackEndsThemAndAMomentDoesNot) {
+  const std::string secret = Open(kToken, absl::Hours(1));
+  EXPECT_EQ(Find(secret, absl::Hours(1) - absl::Milliseconds(1)), kToken) << "requests that overtake one another";
+  EXPECT_EQ(Find(secret, absl::Minutes(50)), std::nullopt);
+  EXPECT_EQ(Find(secret, absl::Hours(1)), std::nullopt) << "over is over";
 }
 
 }  // namespace

@@ -95,7 +95,10 @@ absl::Status BudgetExhausted(const Account& account, const Price& price, int64_t
        {"largest_admissible_epsilon", absl::StrFormat("%.17g", largest)}});
 }
 
-absl::Status CheckAdmission(const Account& account, const Price& price) {
+absl::Status CheckAdmission(const std::string& budget_id, const Account& account, const Price& price) {
+  if (!account.frozen_reason.empty()) {
+    return BudgetFrozen(budget_id, account.frozen_reason);
+  }
   if (price.order != account.terms.order) {
     return InvalidField("price", "the price was made for a budget of another order");
   }
@@ -175,9 +178,12 @@ absl::StatusOr<v1::Budget> SumsOf(const Account& account) {
   budget.set_live_events(account.live_events);
   budget.set_posted_percent(PercentOf(account.posted_units, account.terms.cap_units));
   budget.set_reserved_percent(PercentOf(account.reserved_units, account.terms.cap_units));
-  DPAR_ASSIGN_OR_RETURN(const double largest,
-                        LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
-  budget.set_largest_admissible_epsilon(largest);
+  budget.set_frozen_reason(account.frozen_reason);
+  if (account.frozen_reason.empty()) {
+    DPAR_ASSIGN_OR_RETURN(const double largest,
+                          LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
+    budget.set_largest_admissible_epsilon(largest);
+  }
   return budget;
 }
 
@@ -211,9 +217,21 @@ absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string
   return budget;
 }
 
-absl::StatusOr<v1::Budget> GetBudgetSums(Transaction& transaction, const std::string& budget_id) {
+absl::StatusOr<BudgetSums> GetBudgetSums(Transaction& transaction, const std::string& budget_id) {
   DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  return SumsOf(account);
+  DPAR_ASSIGN_OR_RETURN(v1::Budget budget, SumsOf(account));
+  return BudgetSums{std::move(budget), account.head_sequence};
+}
+
+bool IsBudgetFault(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status) || absl::IsInvalidArgument(status);
+}
+
+std::string BudgetFaultText(const absl::Status& status) {
+  if (absl::IsNotFound(status)) {
+    return "the budget's record is gone from the store";
+  }
+  return absl::IsDataLoss(status) ? std::string(status.message()) : "the store's record of the budget makes no sense";
 }
 
 absl::StatusOr<EquivalentEpsilon> GetEquivalentEpsilon(Transaction& transaction, const std::string& budget_id) {
@@ -250,13 +268,13 @@ absl::StatusOr<Price> MakePrice(const v1::PrivacyEvent& event, double epsilon, d
 
 absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_id, const Price& price) {
   DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  return CheckAdmission(account, price);
+  return CheckAdmission(budget_id, account, price);
 }
 
 absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                                 const Price& price, const EntryContext& context) {
   DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
-  DPAR_RETURN_IF_ERROR(CheckAdmission(account, price));
+  DPAR_RETURN_IF_ERROR(CheckAdmission(budget_id, account, price));
   const int64_t units = price.cost.units;
   StoredEntry stored;
   stored.event_text = price.event_text;
@@ -278,6 +296,9 @@ absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_
   Posted posted;
   Account& account = posted.account;
   DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
+  if (!account.frozen_reason.empty()) {
+    return BudgetFrozen(budget_id, account.frozen_reason);
+  }
   DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, budget_id, job_name));
   v1::LedgerEntry& entry = stored.entry;
   entry.set_kind(v1::LedgerEntry::POST);
@@ -350,6 +371,39 @@ absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::strin
                         Append(transaction, budget_id, account, {std::move(entry), ""}, context));
   DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
   return appended;
+}
+
+absl::Status BudgetFrozen(const std::string& budget_id, const std::string& reason) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::BUDGET_FROZEN, reason, {{"resource", budget_id}});
+}
+
+absl::Status SetFrozen(Transaction& transaction, const std::string& budget_id, const std::string& reason) {
+  DPAR_ASSIGN_OR_RETURN(
+      const int64_t changed,
+      transaction.Execute("UPDATE budgets SET frozen_reason = $2 WHERE id = $1", {budget_id, reason}));
+  return changed == 1 ? absl::OkStatus() : ResourceNotFound(budget_id);
+}
+
+absl::StatusOr<int64_t> CountFrozen(Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT COUNT(*) FROM budgets WHERE frozen_reason <> ''", {}));
+  RowReader reader(rows.at(0));
+  const int64_t count = reader.Int();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return count;
+}
+
+absl::StatusOr<std::string> HashOfEntry(Transaction& transaction, const std::string& budget_id, int64_t sequence) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT hash FROM ledger_entries WHERE budget_id = $1 AND sequence = $2",
+                                          {budget_id, sequence}));
+  if (rows.empty()) {
+    return std::string();
+  }
+  RowReader reader(rows[0]);
+  std::string hash = reader.Text();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return hash;
 }
 
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,

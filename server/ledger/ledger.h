@@ -7,6 +7,7 @@
 #define DPAR_SERVER_LEDGER_LEDGER_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -47,6 +48,7 @@ struct Account {
   int64_t live_events = 0;
   int64_t head_sequence = 0;
   std::string head_hash;
+  std::string frozen_reason;  // empty unless no job may be admitted
 
   [[nodiscard]] int64_t used_units() const { return posted_units + reserved_units; }
   [[nodiscard]] int64_t left_units() const { return std::max<int64_t>(0, terms.cap_units - used_units()); }
@@ -64,8 +66,18 @@ absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, 
 
 // The cap and sums of a budget, without a name. NOT_FOUND when there is none.
 absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string& budget_id);
-// The same without equivalent_epsilon, in time that does not depend on the ledger's length.
-absl::StatusOr<v1::Budget> GetBudgetSums(Transaction& transaction, const std::string& budget_id);
+// The same without equivalent_epsilon, in time that does not depend on the ledger's length; true of the ledger up to an
+// entry.
+struct BudgetSums {
+  v1::Budget budget;
+  int64_t head_sequence = 0;
+};
+absl::StatusOr<BudgetSums> GetBudgetSums(Transaction& transaction, const std::string& budget_id);
+
+// Whether an error came of what the store says of one budget, so that others can be read all the same.
+bool IsBudgetFault(const absl::Status& status);
+// What is wrong with a budget that could not be read, in words for whoever may see it.
+std::string BudgetFaultText(const absl::Status& status);
 
 // Everything posted as one epsilon. It was true of the ledger up to an entry.
 struct EquivalentEpsilon {
@@ -87,11 +99,11 @@ absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::stri
                                        const std::string& page_token);
 
 // OK when the job would be admitted (core/privacy/budget.h) now; FAILED_PRECONDITION / PRIVACY_BUDGET_EXHAUSTED when
-// not. INVALID_ARGUMENT for a price of another order.
+// not, / BUDGET_FROZEN when none would be. INVALID_ARGUMENT for a price of another order.
 absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_id, const Price& price);
 
 // Admits a job and holds its price; the account after it. FAILED_PRECONDITION / PRIVACY_BUDGET_EXHAUSTED when it does
-// not fit. ALREADY_EXISTS when the job has a reservation.
+// not fit, / BUDGET_FROZEN when nothing is admitted. ALREADY_EXISTS when the job has a reservation.
 absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                                 const Price& price, const EntryContext& context);
 
@@ -103,7 +115,8 @@ struct Posted {
   std::string event_text;
 };
 
-// Turns the job's reservation into spend. FAILED_PRECONDITION unless it is reserved and neither posted nor voided.
+// Turns the job's reservation into spend. FAILED_PRECONDITION unless it is reserved and neither posted nor voided, and
+// when the budget is frozen: what it would pay for may have been released before.
 absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                             int attempt, const EntryContext& context);
 
@@ -123,6 +136,17 @@ absl::Status SetCap(Transaction& transaction, const std::string& budget_id, doub
 absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::string& budget_id, int64_t units,
                                       const std::string& reason, const EntryContext& context);
 
+// FAILED_PRECONDITION / BUDGET_FROZEN with the reason.
+absl::Status BudgetFrozen(const std::string& budget_id, const std::string& reason);
+// Freezes a budget for a reason, or, when that is empty, thaws it. Its ledger is as it was. NOT_FOUND when there is no
+// such budget.
+absl::Status SetFrozen(Transaction& transaction, const std::string& budget_id, const std::string& reason);
+// How many budgets are frozen.
+absl::StatusOr<int64_t> CountFrozen(Transaction& transaction);
+
+// The hash of one entry; empty when there is none in its place.
+absl::StatusOr<std::string> HashOfEntry(Transaction& transaction, const std::string& budget_id, int64_t sequence);
+
 // Entries after `after_sequence`, at most `limit`, oldest first, with the price of each stage of their events.
 // NOT_FOUND when there is no such budget.
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
@@ -136,9 +160,11 @@ absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntriesBefore(Transaction& tran
 absl::StatusOr<std::vector<std::string>> AllBudgets(Transaction& transaction);
 
 // Recomputes hashes, sequence numbers and sums of the whole chain, and checks that the entries which certificates were
-// signed for are still in it. A chain at fault is an answer, not an error.
+// signed for are still in it. A chain at fault is an answer, not an error. CANCELLED soon after `stop` is set, where
+// there is one.
 absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, const std::string& budget_id,
-                                                    const std::vector<EntryPosition>& checkpoints);
+                                                    const std::vector<EntryPosition>& checkpoints,
+                                                    const std::atomic<bool>* stop = nullptr);
 
 }  // namespace dpar
 

@@ -16,9 +16,9 @@ namespace dpar {
 // Where a private dataset's ledger ends.
 struct BudgetHead {
   std::string budget_id;
-  std::string tenant;   // tenants/{t}
-  std::string dataset;  // the oldest that has this budget
-  int64_t head_sequence = 0;
+  std::string tenant;         // tenants/{t}
+  std::string dataset;        // the oldest that has this budget
+  int64_t head_sequence = 0;  // 0 also when the budget's record is lost
 };
 // Of every budget of a dataset, oldest dataset first. Reads datasets and budgets, no entries.
 absl::StatusOr<std::vector<BudgetHead>> ListBudgetHeads(Transaction& transaction);

@@ -1,5 +1,6 @@
 // Reads a budget's whole chain and recomputes everything that the ledger keeps: hashes, sequence numbers, the
 // resolution of every reservation, and the sums. O(entries).
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -115,7 +116,8 @@ bool SameSums(const Account& a, const Account& b) {
 }  // namespace
 
 absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, const std::string& budget_id,
-                                                    const std::vector<EntryPosition>& checkpoints) {
+                                                    const std::vector<EntryPosition>& checkpoints,
+                                                    const std::atomic<bool>* stop) {
   v1::VerifyChainResponse response;
   const auto fault_at = [&](int64_t sequence, absl::string_view fault) {
     response.set_first_bad_sequence(sequence);
@@ -136,6 +138,9 @@ absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, co
   // Read in pages, so that memory does not grow with the chain. `last` is what the store says, not what it should say.
   int64_t last = std::numeric_limits<int64_t>::min();
   while (true) {
+    if (stop != nullptr && *stop) {
+      return absl::CancelledError("the chain was not verified to its end, because the server stops");
+    }
     DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                           LoadEntryRows(transaction, "budget_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
                                         {budget_id, last, kPageRows}));

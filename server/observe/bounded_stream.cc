@@ -20,6 +20,9 @@ namespace {
 
 // For all of a request, and for all of its answer.
 constexpr absl::Duration kPatience = absl::Seconds(5);
+// An answer over TLS has longer while this much of it is taken in a second, but not for ever.
+constexpr size_t kSlowestBytes = 32 << 10;
+constexpr absl::Duration kMaxPatience = absl::Minutes(1);
 
 using BioPtr = std::unique_ptr<BIO, decltype(&BIO_free)>;
 using CertificatePtr = std::unique_ptr<X509, decltype(&X509_free)>;
@@ -66,12 +69,19 @@ ssize_t BoundedStream::read(char* to, size_t size) {
 }
 
 ssize_t BoundedStream::write(const char* from, size_t size) {
-  if (!answering_) {
-    answering_ = true;
-    deadline_ = absl::Now() + kPatience;
+  if (!answer_time_.has_value()) {
+    answer_time_ = absl::Now();
+    deadline_ = *answer_time_ + AnswerPatience(0);
   }
-  return Await(POLLOUT) ? Send(from, size) : -1;
+  const ssize_t count = Await(POLLOUT) ? Send(from, size) : -1;
+  if (count > 0) {
+    sent_ += static_cast<size_t>(count);
+    deadline_ = *answer_time_ + AnswerPatience(sent_);
+  }
+  return count;
 }
+
+absl::Duration BoundedStream::AnswerPatience(size_t /*sent*/) const { return kPatience; }
 
 bool BoundedStream::Await(int16_t events) const {
   const absl::Duration left = std::max(absl::ZeroDuration(), deadline_ - absl::Now());
@@ -159,6 +169,10 @@ void TlsStream::get_remote_ip_and_port(std::string& ip, int& port) const {
     ip = inet_ntop(AF_INET6, &v6->sin6_addr, text.data(), text.size());
     port = ntohs(v6->sin6_port);
   }
+}
+
+absl::Duration TlsStream::AnswerPatience(size_t sent) const {
+  return std::min(kMaxPatience, kPatience + absl::Seconds(static_cast<double>(sent) / kSlowestBytes));
 }
 
 bool TlsStream::AwaitData() const { return SSL_pending(ssl_.get()) > 0 || Await(POLLIN); }

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -38,6 +39,8 @@ class BoundedStream : public httplib::Stream {
   // Some bytes, 0 at the end, below 0 after an error.
   virtual ssize_t Receive(char* to, size_t size);
   virtual ssize_t Send(const char* from, size_t size);
+  // How long the answer may take in all, once so many bytes of it are sent.
+  [[nodiscard]] virtual absl::Duration AnswerPatience(size_t sent) const;
 
  private:
   static constexpr size_t kMaxRequestBytes = 16 << 10;
@@ -46,7 +49,8 @@ class BoundedStream : public httplib::Stream {
 
   const int socket_;
   absl::Time deadline_;
-  bool answering_ = false;
+  std::optional<absl::Time> answer_time_;  // when it began
+  size_t sent_ = 0;
   std::array<char, kMaxRequestBytes> buffer_;
   size_t next_ = 0;
   size_t received_ = 0;
@@ -72,6 +76,8 @@ class TlsStream final : public BoundedStream {
   [[nodiscard]] bool AwaitData() const override;
   ssize_t Receive(char* to, size_t size) override;
   ssize_t Send(const char* from, size_t size) override;
+  // Longer for an answer that is taken at a good pace.
+  [[nodiscard]] absl::Duration AnswerPatience(size_t sent) const override;
 
  private:
   // Waits for what TLS asks for after a call that did not succeed; false when it is an error, or time is up.

@@ -31,7 +31,9 @@ std::optional<BudgetHead> ChainWatch::Next(const std::vector<BudgetHead>& heads,
   absl::Time next_time = now - kRound;
   for (const BudgetHead& head : heads) {
     const auto known = verified_.find(head.budget_id);
-    const absl::Time time = known == verified_.end() ? absl::InfinitePast() : known->second.time;
+    // What was verified in the future was so before the clock was set back.
+    const bool past = known != verified_.end() && known->second.time <= now;
+    const absl::Time time = past ? known->second.time : absl::InfinitePast();
     if (time < next_time) {
       next = &head;
       next_time = time;
@@ -42,7 +44,7 @@ std::optional<BudgetHead> ChainWatch::Next(const std::vector<BudgetHead>& heads,
 
 absl::Duration ChainWatch::VerifyNext(absl::Time now) {
   const absl::Time start = absl::Now();
-  if (now - heads_time_ >= kListLife) {
+  if (absl::AbsDuration(now - heads_time_) >= kListLife) {
     absl::StatusOr<std::vector<BudgetHead>> heads =
         ReadFrom(database_, [](Transaction& transaction) { return ListBudgetHeads(transaction); });
     if (!heads.ok()) {
@@ -55,14 +57,17 @@ absl::Duration ChainWatch::VerifyNext(absl::Time now) {
   if (!next.has_value()) {
     return kIdle;
   }
-  const absl::StatusOr<v1::VerifyChainResponse> chain =
-      ReadFrom(database_, [&](Transaction& transaction) { return VerifyChain(transaction, next->budget_id, {}); });
-  if (!chain.ok()) {
+  const absl::StatusOr<v1::VerifyChainResponse> chain = ReadFrom(
+      database_, [&](Transaction& transaction) { return VerifyChain(transaction, next->budget_id, {}, &stop_); });
+  if (absl::IsUnavailable(chain.status()) || absl::IsCancelled(chain.status())) {
     // Whether the chain is intact is not known; the store is asked again later.
     return kIdle;
   }
   Verified verified{*next, now, 0, ""};
-  if (!chain->intact()) {
+  if (!chain.ok()) {
+    verified.fault = BudgetFaultText(chain.status());
+    spdlog::error("observe: ledger {} cannot be read: {}", next->budget_id, std::string(chain.status().message()));
+  } else if (!chain->intact()) {
     verified.bad_sequence = chain->first_bad_sequence();
     verified.fault = chain->fault();
     spdlog::error("observe: ledger {} is broken at entry {}: {}", next->budget_id, verified.bad_sequence,
@@ -72,7 +77,7 @@ absl::Duration ChainWatch::VerifyNext(absl::Time now) {
     const absl::MutexLock lock(&mutex_);
     verified_[next->budget_id] = std::move(verified);
   }
-  return kRestForOne * (absl::Now() - start);
+  return std::max(absl::ZeroDuration(), kRestForOne * (absl::Now() - start));
 }
 
 ChainWatch::Summary ChainWatch::Summarise(const std::string& tenant) const {

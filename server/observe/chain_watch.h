@@ -2,6 +2,7 @@
 #ifndef DPAR_SERVER_OBSERVE_CHAIN_WATCH_H_
 #define DPAR_SERVER_OBSERVE_CHAIN_WATCH_H_
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -23,17 +24,22 @@ namespace dpar {
 class ChainWatch {
  public:
   explicit ChainWatch(Database& database) : database_(database) {}
+  // A chain that is being verified is left.
+  ~ChainWatch() { stop_ = true; }
+  ChainWatch(const ChainWatch&) = delete;
+  ChainWatch& operator=(const ChainWatch&) = delete;
 
   // On a thread of its own from now on. Called once, or never in tests that call VerifyNext.
   void Start();
   // Verifies the chain that was verified longest ago, unless that was less than an hour before `now`; how long to rest.
+  // One that cannot be read is at fault like one that is broken, unless the store itself is not there.
   absl::Duration VerifyNext(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // What holds of one tenant's chains, or of all when it is empty.
   struct Fault {
     std::string dataset;
-    absl::Time time;  // when it was found
-    int64_t sequence = 0;
+    absl::Time time;       // when it was found
+    int64_t sequence = 0;  // 0 when the chain could not be read
     std::string what;
   };
   struct Summary {
@@ -56,6 +62,7 @@ class ChainWatch {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   Database& database_;
+  std::atomic<bool> stop_ = false;
   mutable absl::Mutex mutex_;
   std::map<std::string, Verified> verified_ ABSL_GUARDED_BY(mutex_);  // by budget
   std::vector<BudgetHead> heads_;                                     // of the round; for VerifyNext only

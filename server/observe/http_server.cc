@@ -32,6 +32,7 @@ constexpr absl::Duration kFirstBytePatience = absl::Seconds(5);
 // The first byte of a TLS connection: a record of its handshake. No method of HTTP begins with it.
 constexpr char kTlsHandshake = 22;
 
+constexpr int kBadRequest = 400;
 constexpr int kNotFound = 404;
 constexpr int kMethodNotAllowed = 405;
 constexpr int kContentTooLarge = 413;
@@ -91,6 +92,13 @@ class TlsSide {
   TlsSide(TlsContext context, HttpServer::TlsHandler handler)
       : context_(std::move(context)), handler_(std::move(handler)) {
     SetUp(server_, [this](const httplib::Request& request, httplib::Response& response) {
+      for (const char* name : {"Authorization", "Cookie", "Host", "Origin"}) {
+        // Which of two counts is nothing to guess at.
+        if (request.get_header_value_count(name) > 1) {
+          return Answer({kBadRequest, HttpAnswer().content_type, absl::StrCat("send one ", name, " header\n")},
+                        response);
+        }
+      }
       TlsRequest asked{request.method, request.path, request.params, PeerOf(request),
                        [&request](const std::string& name) { return request.get_header_value(name.c_str()); }};
       Answer(handler_(asked), response);

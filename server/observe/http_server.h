@@ -28,7 +28,7 @@ struct HttpAnswer {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-// A request that came over TLS. Its method may be any, its body is empty.
+// A request that came over TLS. Its method may be any, its body is empty, and what says who asks stands in it once.
 struct TlsRequest {
   std::string method;
   std::string path;

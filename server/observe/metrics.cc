@@ -86,6 +86,8 @@ struct Metrics::Families {
       CounterFamily(registry, "dpar_auth_failures_total", "Calls without a token, or with one that is not valid.");
   prometheus::Family<prometheus::Counter>& audit_failures =
       CounterFamily(registry, "dpar_audit_write_failures_total", "Lines that could not be written to the audit log.");
+  prometheus::Family<prometheus::Counter>& witness_failures = CounterFamily(
+      registry, "dpar_witness_failures_total", "Times that spending could not be marked, so that nothing was shown.");
   prometheus::Family<prometheus::Histogram>& stage_seconds = HistogramFamily(
       registry, "dpar_job_stage_seconds", "Time that a stage of a job took on this server, also one cut short.");
   prometheus::Family<prometheus::Counter>& jobs_ended =
@@ -100,6 +102,7 @@ struct Metrics::Families {
 Metrics::Metrics() : families_(std::make_unique<Families>()) {
   families_->build.Add({{"version", DPAR_VERSION}}).Set(1);
   families_->audit_failures.Add({});
+  families_->witness_failures.Add({});
   for (const char* reason : {"TOKEN_MISSING", "TOKEN_INVALID"}) {
     families_->auth_failures.Add({{"reason", reason}});
   }
@@ -131,6 +134,8 @@ void Metrics::AuthenticationFailed(absl::string_view reason) {
 }
 
 void Metrics::AuditWriteFailed() { families_->audit_failures.Add({}).Increment(); }
+
+void Metrics::WitnessFailed() { families_->witness_failures.Add({}).Increment(); }
 
 void Metrics::StageEnded(const std::string& stage, absl::Duration took) {
   families_->stage_seconds.Add({{"stage", stage}}, StageBuckets()).Observe(absl::ToDoubleSeconds(took));

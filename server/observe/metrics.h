@@ -40,6 +40,8 @@ class Metrics {
   void CallEnded(absl::string_view method, absl::string_view code, absl::Duration took);
   void AuthenticationFailed(absl::string_view reason);
   void AuditWriteFailed();
+  // What was spent could not be marked (server/witness), so nothing was shown.
+  void WitnessFailed();
 
   void StageEnded(const std::string& stage, absl::Duration took);
   // Does nothing for a state that is no end.

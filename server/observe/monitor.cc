@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "server/observe/exposition.h"
+#include "server/observe/gauge_family.h"
 
 namespace dpar {
 namespace {
@@ -21,7 +22,8 @@ void Append(std::vector<prometheus::MetricFamily> more, std::vector<prometheus::
 
 }  // namespace
 
-Monitor::Monitor(Database& database, const Metrics& metrics) : metrics_(metrics), probe_(database), budgets_(database) {
+Monitor::Monitor(Database& database, const Metrics& metrics, std::function<bool()> marks_written)
+    : metrics_(metrics), probe_(database), budgets_(database), marks_written_(std::move(marks_written)) {
   http_.Handle("/metrics", [this](const HttpRequest& request) { return ShowMetrics(request); });
   http_.Handle("/livez", [](const HttpRequest&) { return HttpAnswer{.body = "ok\n"}; });
   http_.Handle("/readyz", [this](const HttpRequest&) { return ShowReadiness(); });
@@ -32,6 +34,7 @@ absl::StatusOr<int> Monitor::Start(const std::string& host, int port) {
   if (bound.ok()) {
     probing_ = std::make_unique<Periodic>([this] {
       probe_.Refresh();
+      witness_up_ = marks_written_();
       return kProbePeriod;
     });
     budgeting_ = std::make_unique<Periodic>([this] { return StepBudgets(); });
@@ -43,6 +46,8 @@ HttpAnswer Monitor::ShowMetrics(const HttpRequest& request) const {
   std::vector<prometheus::MetricFamily> families = metrics_.Collect();
   Append(probe_.Collect(absl::Now()), families);
   Append(budgets_.Collect(), families);
+  families.push_back(GaugeFamily("dpar_witness_up", "1 while what is spent can be marked, 0 while it cannot."));
+  AddGauge({}, witness_up_ ? 1 : 0, families.back());
   const Exposition exposition = ChooseExposition(request.accept);
   return {.content_type = std::string(ContentType(exposition)), .body = Expose(std::move(families), exposition)};
 }
@@ -56,8 +61,10 @@ HttpAnswer Monitor::ShowReadiness() const {
     case Phase::kServing:
       break;
   }
-  return probe_.Answers(absl::Now()) ? HttpAnswer{.body = "ok\n"}
-                                     : HttpAnswer{.status = kUnavailable, .body = "store\n"};
+  if (!probe_.Answers(absl::Now())) {
+    return {.status = kUnavailable, .body = "store\n"};
+  }
+  return witness_up_ ? HttpAnswer{.body = "ok\n"} : HttpAnswer{.status = kUnavailable, .body = "witness\n"};
 }
 
 absl::Duration Monitor::StepBudgets() {

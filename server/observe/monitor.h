@@ -4,6 +4,7 @@
 #define DPAR_SERVER_OBSERVE_MONITOR_H_
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -25,7 +26,8 @@ namespace dpar {
 // Thread-safe. What is passed in outlives it.
 class Monitor {
  public:
-  Monitor(Database& database, const Metrics& metrics);
+  // `marks_written` says whether what is spent can be marked (server/witness); it is asked beside the store.
+  Monitor(Database& database, const Metrics& metrics, std::function<bool()> marks_written);
 
   // Begins to watch the store and to listen; the port.
   absl::StatusOr<int> Start(const std::string& host, int port);
@@ -51,6 +53,8 @@ class Monitor {
   const Metrics& metrics_;
   StoreProbe probe_;
   BudgetMetrics budgets_;
+  const std::function<bool()> marks_written_;
+  std::atomic<bool> witness_up_ = true;
   std::atomic<Phase> phase_ = Phase::kStarting;
   // For StepBudgets only.
   absl::Time next_accounts_ = absl::InfinitePast();

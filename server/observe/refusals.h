@@ -3,7 +3,6 @@
 #define DPAR_SERVER_OBSERVE_REFUSALS_H_
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <string>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/observe/newest.h"
 
 namespace dpar {
 
@@ -30,12 +30,12 @@ class Refusals {
 
   // `tenant` is tenants/{t}.
   void Note(const std::string& tenant, Refusal refusal) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Since a time; of one tenant, or of all when it is empty. Of each tenant the newest 20 count.
+  // Since a time, as Newest counts; of one tenant, or of all when it is empty.
   [[nodiscard]] Summary Summarise(const std::string& tenant, absl::Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   mutable absl::Mutex mutex_;
-  std::map<std::string, std::deque<Refusal>> refusals_ ABSL_GUARDED_BY(mutex_);  // newest first
+  std::map<std::string, Newest<Refusal>> refusals_ ABSL_GUARDED_BY(mutex_);  // by tenant
 };
 
 }  // namespace dpar

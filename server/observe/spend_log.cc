@@ -7,39 +7,37 @@
 
 #include "absl/time/clock.h"
 #include "core/status_macros.h"
-#include "server/store/message_text.h"
 #include "server/store/read_from.h"
 
 namespace dpar {
 namespace {
 
 constexpr absl::Duration kPeriod = absl::Seconds(1);
-// Rest, in multiples of what a look took.
+// Rest, in multiples of what a look took, but never for longer than that.
 constexpr int64_t kRestForOne = 9;
+constexpr absl::Duration kMaxRest = absl::Seconds(5);
 constexpr int64_t kPageRows = 1000;
-constexpr size_t kMaxAdjustments = 20;
 constexpr absl::Duration kDay = absl::Hours(24);
 constexpr absl::Duration kCentury = absl::Hours(24 * 36'525);
 
 int64_t DayOf(absl::Time time) { return absl::ToUnixSeconds(time) / absl::ToInt64Seconds(kDay); }
 
 // Merges points until they are few again: of those within one step of time the last holds.
-void Thin(std::vector<v1::SpendPoint>& points, absl::Duration& resolution) {
-  const auto time_of = [](const v1::SpendPoint& point) { return absl::FromUnixMicros(ToMicroseconds(point.time())); };
+void Thin(std::vector<SpendPoint>& points, absl::Duration& resolution) {
   if (resolution == absl::ZeroDuration()) {
     resolution = absl::Seconds(1);
   }
   while (points.size() > kMaxSpendPoints) {
     resolution *= 2;
-    std::vector<v1::SpendPoint> kept;
-    for (v1::SpendPoint& point : points) {
+    std::vector<SpendPoint> kept;
+    for (const SpendPoint& point : points) {
       // The first stays, so that the history begins where it did.
-      if (kept.size() > 1 && time_of(point) - time_of(kept.back()) < resolution) {
-        const google::protobuf::Timestamp begun = kept.back().time();
-        kept.back() = std::move(point);
-        *kept.back().mutable_time() = begun;
+      if (kept.size() > 1 && point.time - kept.back().time < absl::ToInt64Microseconds(resolution)) {
+        const int64_t begun = kept.back().time;
+        kept.back() = point;
+        kept.back().time = begun;
       } else {
-        kept.push_back(std::move(point));
+        kept.push_back(point);
       }
     }
     points = std::move(kept);
@@ -79,8 +77,7 @@ void BudgetSpend::Apply(const SpendStep& step) {
       break;
   }
   if (step.kind == v1::LedgerEntry::ADJUST || step.kind == v1::LedgerEntry::DEBIT) {
-    adjustments_.insert(adjustments_.begin(), step);
-    adjustments_.resize(std::min(adjustments_.size(), kMaxAdjustments));
+    adjustments_.Add(step);
   }
   // A clock that was set back may give a day that is over to a later entry: some more than are shown stay.
   while (daily_.size() > 2 * kSpendDays) {
@@ -90,15 +87,15 @@ void BudgetSpend::Apply(const SpendStep& step) {
 }
 
 void BudgetSpend::AddPoint(absl::Time time) {
-  const bool merges =
-      points_.size() > 1 && time - absl::FromUnixMicros(ToMicroseconds(points_.back().time())) < resolution_;
+  const int64_t at = absl::ToUnixMicros(time);
+  const bool merges = points_.size() > 1 && at - points_.back().time < absl::ToInt64Microseconds(resolution_);
   if (!merges) {
-    *points_.emplace_back().mutable_time() = ToTimestamp(absl::ToUnixMicros(time));
+    points_.emplace_back().time = at;
   }
-  v1::SpendPoint& point = points_.back();
-  point.set_posted_units(posted_);
-  point.set_reserved_units(reserved_);
-  point.set_cap_units(cap_);
+  SpendPoint& point = points_.back();
+  point.posted_units = posted_;
+  point.reserved_units = reserved_;
+  point.cap_units = cap_;
   if (points_.size() > kMaxSpendPoints) {
     Thin(points_, resolution_);
   }
@@ -126,7 +123,9 @@ std::optional<absl::Time> BudgetSpend::Exhaustion(int64_t left_units, absl::Time
   if (posted <= 0) {
     return std::nullopt;
   }
-  const absl::Duration span = std::clamp(now - open_time_, kDay, kSpendDays * kDay);
+  // Today has not come to its end, so the days are fewer than they are counted.
+  const absl::Time first_day = absl::UnixEpoch() + (DayOf(now) - kSpendDays + 1) * kDay;
+  const absl::Duration span = std::clamp(now - std::max(open_time_, first_day), kDay, kSpendDays * kDay);
   const absl::Duration left = span * (static_cast<double>(left_units) / static_cast<double>(posted));
   return left > kCentury ? std::nullopt : std::optional<absl::Time>(now + left);
 }
@@ -134,54 +133,97 @@ std::optional<absl::Time> BudgetSpend::Exhaustion(int64_t left_units, absl::Time
 void SpendLog::Start() {
   following_ = std::make_unique<Periodic>([this] {
     const absl::Time start = absl::Now();
-    const absl::Status status = Refresh();
-    if (!status.ok() && !absl::IsUnavailable(status)) {
-      spdlog::error("observe: the ledgers cannot be followed: {}", std::string(status.message()));
+    const absl::StatusOr<bool> ended = ReadSome();
+    if (!ended.ok() && !absl::IsUnavailable(ended.status())) {
+      spdlog::error("observe: the ledgers cannot be followed: {}", std::string(ended.status().message()));
     }
-    return std::max(kPeriod, kRestForOne * (absl::Now() - start));
+    const absl::Duration rest = std::clamp(kRestForOne * (absl::Now() - start), absl::ZeroDuration(), kMaxRest);
+    return ended.ok() && !*ended ? rest : std::max(kPeriod, rest);
   });
 }
 
 absl::Status SpendLog::Refresh() {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<BudgetHead> heads,
-                        ReadFrom(database_, [](Transaction& transaction) { return ListBudgetHeads(transaction); }));
-  for (const BudgetHead& head : heads) {
-    DPAR_RETURN_IF_ERROR(ReadOn(head));
+  next_ = round_.size();
+  bool ended = false;
+  while (!ended) {
+    DPAR_ASSIGN_OR_RETURN(ended, ReadSome());
   }
-  const absl::MutexLock lock(&mutex_);
-  complete_ = true;
   return absl::OkStatus();
 }
 
-absl::Status SpendLog::ReadOn(const BudgetHead& head) {
+absl::StatusOr<bool> SpendLog::ReadSome() {
+  if (next_ == round_.size()) {
+    DPAR_ASSIGN_OR_RETURN(round_,
+                          ReadFrom(database_, [](Transaction& transaction) { return ListBudgetHeads(transaction); }));
+    next_ = 0;
+  }
+  int64_t entries = 0;
+  while (next_ < round_.size() && entries < kPageRows && !stop_) {
+    DPAR_ASSIGN_OR_RETURN(const int64_t more, ReadOn(round_[next_], kPageRows - entries));
+    entries += more;
+    if (entries < kPageRows) {
+      ++next_;
+    }
+  }
+  if (next_ < round_.size()) {
+    return false;
+  }
+  const absl::MutexLock lock(&mutex_);
+  complete_ = true;
+  return true;
+}
+
+absl::StatusOr<int64_t> SpendLog::ReadOn(const BudgetHead& head, int64_t limit) {
   int64_t known = 0;
   {
     const absl::MutexLock lock(&mutex_);
     Known& budget = budgets_[head.budget_id];
     budget.head = head;
     known = budget.spend.head_sequence();
-  }
-  while (known < head.head_sequence) {
-    DPAR_ASSIGN_OR_RETURN(const std::vector<SpendStep> steps, ReadFrom(database_, [&](Transaction& transaction) {
-                            return ListSpendSteps(transaction, head.budget_id, known, kPageRows);
-                          }));
-    if (steps.empty()) {
-      break;
+    if (known >= head.head_sequence || budget.unreadable_head == head.head_sequence) {
+      return 0;
     }
-    const absl::MutexLock lock(&mutex_);
-    BudgetSpend& spend = budgets_[head.budget_id].spend;
-    for (const SpendStep& step : steps) {
-      spend.Apply(step);
-    }
-    known = spend.head_sequence();
   }
-  return absl::OkStatus();
+  const absl::StatusOr<std::vector<SpendStep>> steps = ReadFrom(
+      database_, [&](Transaction& transaction) { return ListSpendSteps(transaction, head.budget_id, known, limit); });
+  if (absl::IsUnavailable(steps.status())) {
+    return steps.status();
+  }
+  const absl::MutexLock lock(&mutex_);
+  Known& budget = budgets_[head.budget_id];
+  if (!steps.ok()) {
+    budget.unreadable_head = head.head_sequence;
+    spdlog::error("observe: ledger {} cannot be followed after entry {}: {}", head.budget_id, known,
+                  std::string(steps.status().message()));
+    return 0;
+  }
+  budget.unreadable_head = 0;
+  for (const SpendStep& step : *steps) {
+    budget.spend.Apply(step);
+  }
+  return static_cast<int64_t>(steps->size());
 }
 
-std::optional<BudgetSpend> SpendLog::Find(const std::string& budget_id) const {
+std::optional<SpendLog::Recent> SpendLog::FindRecent(const std::string& budget_id, int64_t left_units,
+                                                     absl::Time now) const {
   const absl::MutexLock lock(&mutex_);
   const auto found = budgets_.find(budget_id);
-  return found == budgets_.end() ? std::nullopt : std::optional<BudgetSpend>(found->second.spend);
+  if (found == budgets_.end()) {
+    return std::nullopt;
+  }
+  const BudgetSpend& spend = found->second.spend;
+  Recent recent{spend.DailyUnits(now), spend.Exhaustion(left_units, now), "", {}};
+  if (spend.last_reserve().has_value()) {
+    recent.last_job = spend.last_reserve()->job;
+    recent.last_job_time = spend.last_reserve()->time;
+  }
+  return recent;
+}
+
+std::vector<SpendPoint> SpendLog::Points(const std::string& budget_id) const {
+  const absl::MutexLock lock(&mutex_);
+  const auto found = budgets_.find(budget_id);
+  return found == budgets_.end() ? std::vector<SpendPoint>() : found->second.spend.points();
 }
 
 std::vector<BudgetHead> SpendLog::NewestBudgets(const std::string& tenant, size_t limit) const {
@@ -216,16 +258,16 @@ SpendLog::Summary SpendLog::Summarise(const std::string& tenant, absl::Time sinc
     if (known.spend.head_sequence() > 0) {
       summary.commit_time = std::max(summary.commit_time.value_or(absl::InfinitePast()), known.spend.commit_time());
     }
+    summary.adjustments += known.spend.AdjustmentsSince(since);
     for (const SpendStep& step : known.spend.adjustments()) {
       if (step.time >= since) {
-        summary.adjustments += 1;
         summary.newest.push_back({known.head.dataset, step});
       }
     }
   }
   std::stable_sort(summary.newest.begin(), summary.newest.end(),
                    [](const auto& a, const auto& b) { return a.step.time > b.step.time; });
-  summary.newest.resize(std::min(summary.newest.size(), kMaxAdjustments));
+  summary.newest.resize(std::min(summary.newest.size(), kMaxNewest));
   return summary;
 }
 

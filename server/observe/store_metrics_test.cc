@@ -246,7 +246,8 @@ TEST_P(StoreMetricsTest, AServerIsReadyWhileItServesAndItsStoreAnswers) {
   FlakyDatabase flaky(store_.database());
   flaky.fails = true;
   const Metrics metrics;
-  Monitor monitor(flaky, metrics);
+  std::atomic<bool> marks_written = true;
+  Monitor monitor(flaky, metrics, [&marks_written] { return marks_written.load(); });
   const int port = monitor.Start("127.0.0.1", 0).value();
   const auto await = [&](const std::string& word, int status) {
     const absl::Time deadline = absl::Now() + absl::Seconds(60);
@@ -266,6 +267,11 @@ TEST_P(StoreMetricsTest, AServerIsReadyWhileItServesAndItsStoreAnswers) {
   monitor.Serve();
   await("store\n", 503);
   flaky.fails = false;
+  await("ok\n", 200);
+  marks_written = false;
+  await("witness\n", 503);
+  EXPECT_THAT(httplib::Client("127.0.0.1", port).Get("/metrics")->body, HasSubstr("dpar_witness_up 0\n"));
+  marks_written = true;
   await("ok\n", 200);
   flaky.fails = true;
   await("store\n", 503);

@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "core/status_macros.h"
+#include "server/ledger/ledger.h"
 #include "server/observe/gauge_family.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"
@@ -24,6 +25,7 @@ void StoreProbe::Refresh() {
     Answer now;
     DPAR_ASSIGN_OR_RETURN(now.queue, GetQueueState(transaction));
     DPAR_ASSIGN_OR_RETURN(now.open_uploads, CountOpenUploads(transaction));
+    DPAR_ASSIGN_OR_RETURN(now.frozen_budgets, CountFrozen(transaction));
     return now;
   });
   const absl::MutexLock lock(&mutex_);
@@ -62,6 +64,9 @@ std::vector<prometheus::MetricFamily> StoreProbe::Collect(absl::Time now) const 
   AddGauge({}, std::max(0.0, absl::ToDoubleSeconds(age)), families.back());
   families.push_back(GaugeFamily("dpar_uploads_open", "Uploads of all tenants that were opened and not finished."));
   AddGauge({}, static_cast<double>(answer->open_uploads), families.back());
+  families.push_back(
+      GaugeFamily("dpar_budgets_frozen", "Budgets that admit no job, because their ledger was rolled back."));
+  AddGauge({}, static_cast<double>(answer->frozen_budgets), families.back());
   return families;
 }
 

@@ -33,6 +33,7 @@ class StoreProbe {
     absl::Time time;
     QueueState queue;
     int64_t open_uploads = 0;
+    int64_t frozen_budgets = 0;
   };
 
   // Nothing when there is no answer that counts.

@@ -181,12 +181,15 @@ absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
   return waiting;
 }
 
-// The tenant's next job that this server could run at all and that nobody else is taking.
+// The tenant's next job that this server could run at all and that nobody else is taking. What a frozen budget has
+// reserved is about to be ended, and must not run meanwhile.
 absl::StatusOr<std::optional<StoredJob>> NextOf(Transaction& transaction, const std::string& tenant,
                                                 const LeaseRequest& request) {
   DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs,
                         LoadJobs(transaction,
                                  absl::StrCat("state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 "
+                                              "AND NOT EXISTS (SELECT 1 FROM budgets WHERE budgets.id = jobs.budget_id "
+                                              "AND budgets.frozen_reason <> '') "
                                               "ORDER BY priority DESC, create_time, name LIMIT 1",
                                               transaction.skip_locked()),
                                  {kQueued, tenant, absl::ToUnixMicros(request.now), request.total_bytes}));

@@ -140,7 +140,8 @@ CallScope::CallScope(const Gate& gate, const WebCall& call, absl::string_view me
       observers_(Began(gate.observers_, method)),
       peer_(call.peer),
       request_id_(UsableRequestId(call.request_id).value_or(absl::StrCat(gate.id_prefix_, "-", ++gate.ids_made_))),
-      caller_(CallerOf(gate.authenticator_, call, method, start_)) {}
+      caller_(CallerOf(gate.authenticator_, call, method, start_)),
+      tried_(call.has_session || !call.authorization.empty()) {}
 
 CallScope::~CallScope() {
   if (!ended_) {
@@ -179,7 +180,7 @@ absl::Status CallScope::Finish(const absl::Status& status) {
   }
   if (observers_.metrics != nullptr) {
     const std::optional<std::string> failure = FailureOf(caller_.status());
-    if (failure.has_value()) {
+    if (failure.has_value() && tried_) {
       observers_.metrics->AuthenticationFailed(*failure);
     }
     observers_.metrics->CallEnded(method_, code, took);

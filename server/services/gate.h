@@ -41,6 +41,7 @@ struct WebCall {
   std::string request_id = "";     // the caller's own; empty when there is none
   std::string authorization = "";  // the header; empty when there is none
   std::string session_token = "";  // the token's name; empty when there is no live session
+  bool has_session = false;        // whether it named a session, live or not
 };
 
 // CANCELLED when the call's deadline has passed or its caller has gone: then nothing should be begun for it any more.
@@ -110,6 +111,8 @@ class CallScope {
   const std::string peer_;
   const std::string request_id_;
   const absl::StatusOr<Identity> caller_;
+  // Whether it showed anything to be known by: a browser's first visit is no failure.
+  const bool tried_ = true;
   Subject subject_;
   bool ended_ = false;
 };

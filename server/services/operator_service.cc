@@ -11,6 +11,7 @@
 #include "core/status_macros.h"
 #include "core/validate.h"
 #include "server/auth/token.h"
+#include "server/ledger/entries.h"
 #include "server/ledger/ledger.h"
 #include "server/observe/metrics.h"
 #include "server/random_text.h"
@@ -91,6 +92,25 @@ absl::StatusOr<v1::Token> LockTokenNamed(Transaction& transaction, const Resourc
   return std::move(stored->token);
 }
 
+// Before an operator is told that a change of a budget holds: also one that was carried out before, whose answer is
+// remembered.
+absl::Status MarkChange(const Rooms& rooms, const BudgetName& name) {
+  DPAR_ASSIGN_OR_RETURN(const std::string id, ReadFrom(rooms.database, [&](Transaction& transaction) {
+                          return DatasetBudget(transaction, name.dataset);
+                        }));
+  return rooms.witness.CoverAll(id);
+}
+
+// The budget of a dataset, unless it is frozen: a change of one could not be marked.
+absl::StatusOr<std::string> BudgetToChange(Transaction& transaction, const BudgetName& name) {
+  DPAR_ASSIGN_OR_RETURN(std::string id, DatasetBudget(transaction, name.dataset));
+  DPAR_ASSIGN_OR_RETURN(const Account account, LockAccount(transaction, id));
+  if (!account.frozen_reason.empty()) {
+    return BudgetFrozen(id, account.frozen_reason);
+  }
+  return id;
+}
+
 absl::Status ValidateRotation(const v1::Token& token, absl::Time now) {
   const auto refuse = [](absl::string_view message) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD, message, {{"field", "name"}});
@@ -161,11 +181,19 @@ absl::Status OperatorServiceImpl::MakeTenant(const v1::CreateTenantRequest& requ
   DPAR_RETURN_IF_ERROR(ValidateId("tenant_id", request.tenant_id()));
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   SecureRandom random;
-  const std::string content_key = RandomBytes(random, kContentKeyBytes);
+  absl::StatusOr<std::string> content_key = ReadFrom(
+      rooms_.database, [&](Transaction& transaction) { return TenantContentKey(transaction, request.tenant_id()); });
+  // A tenant that is there is refused, or was made by this very request; the witness directory has nothing to learn.
+  if (absl::IsNotFound(content_key.status())) {
+    // A tenant of a store that was rolled back, and is made again, gets the key that its data was recognised by.
+    content_key = rooms_.witness.marks().KeepContentKey(absl::StrCat("tenants/", request.tenant_id()),
+                                                        RandomBytes(random, kContentKeyBytes));
+  }
+  DPAR_RETURN_IF_ERROR(content_key.status());
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "CreateTenant", request.request_id(), request);
   return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-    DPAR_RETURN_IF_ERROR(InsertTenant(transaction, request.tenant_id(), content_key, now));
+    DPAR_RETURN_IF_ERROR(InsertTenant(transaction, request.tenant_id(), *content_key, now));
     DPAR_RETURN_IF_ERROR(CheckTenantCount(transaction, rooms_.limits.max_tenants));
     response.set_name(absl::StrCat("tenants/", request.tenant_id()));
     *response.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(now));
@@ -302,15 +330,16 @@ absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::Set
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "SetBudgetCap", request.request_id(), request);
-  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
+  DPAR_RETURN_IF_ERROR(TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
     return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-      DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+      DPAR_ASSIGN_OR_RETURN(const std::string id, BudgetToChange(transaction, name));
       DPAR_RETURN_IF_ERROR(SetCap(transaction, id, request.cap_epsilon(), request.reason(), {caller.token, now}));
       DPAR_ASSIGN_OR_RETURN(response, GetBudget(transaction, id));
       response.set_name(name.name);
       return absl::OkStatus();
     });
-  });
+  }));
+  return MarkChange(rooms_, name);
 }
 
 grpc::Status OperatorServiceImpl::AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* request,
@@ -326,14 +355,15 @@ absl::Status OperatorServiceImpl::DebitBudget(const Identity& caller, const v1::
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "AdjustLedger", request.request_id(), request);
-  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
+  DPAR_RETURN_IF_ERROR(TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
     return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-      DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
+      DPAR_ASSIGN_OR_RETURN(const std::string id, BudgetToChange(transaction, name));
       DPAR_ASSIGN_OR_RETURN(response,
                             Debit(transaction, id, request.debit_units(), request.reason(), {caller.token, now}));
       return absl::OkStatus();
     });
-  });
+  }));
+  return MarkChange(rooms_, name);
 }
 
 grpc::Status OperatorServiceImpl::ListSpend(grpc::ServerContext* context, const v1::ListSpendRequest* request,

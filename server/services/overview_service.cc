@@ -17,7 +17,9 @@
 #include "server/services/page_size.h"
 #include "server/services/resource_name.h"
 #include "server/services/tenant_exists.h"
+#include "server/services/watch.h"
 #include "server/store/read_from.h"
+#include "server/witness/witness.h"
 
 namespace dpar {
 namespace {
@@ -56,6 +58,26 @@ absl::Status CheckFilter(const std::string& filter) {
 }
 
 bool IsBudget(const std::string& parent) { return absl::StrContains(parent, "/datasets/"); }
+
+// Leaves out those that tell how a job ended before what it posted is marked (server/witness). `ended` names the job;
+// empty for what tells nothing of the kind.
+template <typename Messages, typename Ended>
+void KeepTellable(Witness& witness, Messages& messages, const Ended& ended) {
+  std::vector<std::string> jobs;
+  for (const auto& message : messages) {
+    if (const std::string job = ended(message); !job.empty()) {
+      jobs.push_back(job);
+    }
+  }
+  if (witness.CoverJobs(jobs).ok()) {
+    return;
+  }
+  const auto untold = std::remove_if(messages.begin(), messages.end(), [&](const auto& message) {
+    const std::string job = ended(message);
+    return !job.empty() && !witness.CoverJobs({job}).ok();
+  });
+  messages.erase(untold, messages.end());
+}
 
 }  // namespace
 
@@ -107,6 +129,12 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::GetOv
                                          v1::Overview& response) const {
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOf(caller, request.parent()));
   DPAR_ASSIGN_OR_RETURN(response, overviews_.Get(caller, tenant, absl::Now()));
+  for (v1::Attention& attention : *response.mutable_attention()) {
+    if (attention.kind() == v1::Attention::JOB_FAILED) {
+      KeepTellable(rooms_.witness, *attention.mutable_items(),
+                   [](const v1::AttentionItem& item) { return item.resource(); });
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -118,6 +146,18 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListU
   DPAR_ASSIGN_OR_RETURN(const int64_t skip, ParsePosition(request.page_token(), 0));
   DPAR_ASSIGN_OR_RETURN(
       response, overviews_.ListUsage({.tenant = tenant, .text = request.filter()}, skip, page_size, absl::Now()));
+  std::vector<std::string> ended;
+  for (const v1::DatasetUsage& usage : response.usage()) {
+    if (IsTerminal(usage.last_job().state())) {
+      ended.push_back(usage.last_job().name());
+    }
+  }
+  const bool all = rooms_.witness.CoverJobs(ended).ok();
+  for (v1::DatasetUsage& usage : *response.mutable_usage()) {
+    if (!all && IsTerminal(usage.last_job().state()) && !rooms_.witness.CoverJobs({usage.last_job().name()}).ok()) {
+      usage.mutable_last_job()->clear_state();
+    }
+  }
   return absl::OkStatus();
 }
 
@@ -142,6 +182,8 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListR
                           return dpar::ListRecentJobs(transaction, tenant, page_size);
                         }));
   response.mutable_jobs()->Assign(jobs.begin(), jobs.end());
+  KeepTellable(rooms_.witness, *response.mutable_jobs(),
+               [](const v1::Job& job) { return IsTerminal(job.state()) ? job.name() : std::string(); });
   return absl::OkStatus();
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -25,7 +26,7 @@ constexpr absl::Duration kAdjustmentMemory = absl::Hours(24 * 30);
 constexpr absl::Duration kKeyWarning = absl::Hours(24 * 14);
 constexpr absl::Duration kViewLife = absl::Seconds(2);
 constexpr size_t kMaxViews = 1'024;
-// For all that a page of usage asks of the accountant; the first question is always answered.
+// For all that a page of usage asks of the accountant.
 constexpr absl::Duration kAccountantPatience = absl::Milliseconds(300);
 constexpr int64_t kMaxHistories = 8;
 
@@ -73,15 +74,37 @@ bool SeesTokens(const Identity& caller) {
                   std::find(caller.scopes.begin(), caller.scopes.end(), v1::ADMINISTER) != caller.scopes.end());
 }
 
-std::vector<v1::AttentionItem> NearlySpent(const std::vector<std::pair<std::string, v1::Budget>>& budgets) {
-  std::vector<v1::AttentionItem> items;
-  for (const auto& [dataset, budget] : budgets) {
-    v1::AttentionItem& item = items.emplace_back();
-    item.set_resource(BudgetNameOf(dataset));
-    item.set_detail(absl::StrFormat("%.1f%% of the cap of epsilon %g is spent, %.1f%% reserved",
-                                    budget.posted_percent(), budget.cap_epsilon(), budget.reserved_percent()));
+absl::StatusOr<v1::AttentionItem> NearlySpent(Transaction& transaction, const UsageName& name) {
+  v1::AttentionItem item;
+  item.set_resource(BudgetNameOf(name.dataset));
+  const absl::StatusOr<BudgetSums> sums = GetBudgetSums(transaction, name.budget_id);
+  if (IsBudgetFault(sums.status())) {
+    item.set_detail(BudgetFaultText(sums.status()));
+    return item;
   }
-  return items;
+  DPAR_RETURN_IF_ERROR(sums.status());
+  const v1::Budget& budget = sums->budget;
+  item.set_detail(absl::StrFormat("%.1f%% of the cap of epsilon %g is spent, %.1f%% reserved", budget.posted_percent(),
+                                  budget.cap_epsilon(), budget.reserved_percent()));
+  return item;
+}
+
+std::string FaultText(const ChainWatch::Fault& fault) {
+  return fault.sequence == 0 ? absl::StrCat("the ledger cannot be read: ", fault.what)
+                             : absl::StrFormat("the ledger is broken at entry %d: %s", fault.sequence, fault.what);
+}
+
+// As the API has it.
+void SetHistory(const std::string& dataset, const std::vector<SpendPoint>& points, v1::BudgetHistory& history) {
+  history.set_budget(BudgetNameOf(dataset));
+  history.mutable_points()->Reserve(static_cast<int>(points.size()));
+  for (const SpendPoint& point : points) {
+    v1::SpendPoint& shown = *history.add_points();
+    *shown.mutable_time() = ToTimestamp(point.time);
+    shown.set_posted_units(point.posted_units);
+    shown.set_reserved_units(point.reserved_units);
+    shown.set_cap_units(point.cap_units);
+  }
 }
 
 }  // namespace
@@ -90,7 +113,7 @@ absl::StatusOr<Overviews::StoreView> Overviews::View(const std::string& tenant, 
   {
     const absl::MutexLock lock(&mutex_);
     const auto known = views_.find(tenant);
-    if (known != views_.end() && now >= known->second.time && now - known->second.time < kViewLife) {
+    if (known != views_.end() && absl::AbsDuration(now - known->second.time) < kViewLife) {
       return known->second;
     }
   }
@@ -101,13 +124,11 @@ absl::StatusOr<Overviews::StoreView> Overviews::View(const std::string& tenant, 
         DPAR_ASSIGN_OR_RETURN(read.queue, GetQueueState(transaction, tenant));
         DPAR_ASSIGN_OR_RETURN(const UsageNames nearly,
                               ListUsageNames(transaction, {tenant, "", kNearlySpentPercent}, 0, kMaxItems));
-        std::vector<std::pair<std::string, v1::Budget>> budgets;
         for (const UsageName& name : nearly.names) {
-          DPAR_ASSIGN_OR_RETURN(v1::Budget budget, GetBudgetSums(transaction, name.budget_id));
-          budgets.emplace_back(name.dataset, std::move(budget));
+          DPAR_ASSIGN_OR_RETURN(v1::AttentionItem item, NearlySpent(transaction, name));
+          read.nearly_spent.push_back(std::move(item));
         }
         read.nearly_spent_count = nearly.total;
-        read.nearly_spent = NearlySpent(budgets);
         DPAR_ASSIGN_OR_RETURN(read.failed, ListFailedJobs(transaction, tenant, now - kFailureMemory, kMaxItems));
         DPAR_ASSIGN_OR_RETURN(read.expired, ListExpiredLeases(transaction, tenant, now, kMaxItems));
         DPAR_ASSIGN_OR_RETURN(read.tokens, ListExpiringTokens(transaction, tenant, now, now + kKeyWarning, kMaxItems));
@@ -182,8 +203,7 @@ absl::StatusOr<v1::Overview> Overviews::Get(const Identity& caller, const std::s
   *overview.mutable_health() = HealthOf(caller, tenant, view, spend);
   std::vector<v1::AttentionItem> items;
   for (const ChainWatch::Fault& fault : sources_.chains.Summarise(tenant).faults) {
-    items.push_back(Item(BudgetNameOf(fault.dataset), fault.time,
-                         absl::StrFormat("the ledger is broken at entry %d: %s", fault.sequence, fault.what)));
+    items.push_back(Item(BudgetNameOf(fault.dataset), fault.time, FaultText(fault)));
   }
   const auto broken = static_cast<int64_t>(items.size());
   AddAttention(v1::Attention::CHAIN_BROKEN, broken, std::move(items), overview);
@@ -206,90 +226,148 @@ absl::StatusOr<v1::Overview> Overviews::Get(const Identity& caller, const std::s
   return overview;
 }
 
-absl::Status Overviews::AddEquivalent(Transaction& transaction, const std::string& budget_id, absl::Time* deadline,
-                                      v1::DatasetUsage& usage) {
-  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  EquivalentEpsilon equivalent;
+bool Overviews::ShowKnown(const BudgetAt& budget, v1::DatasetUsage& usage) const {
+  const auto known = equivalents_.find(budget.id);
+  if (known == equivalents_.end() || known->second.epsilon.head_sequence != budget.head_sequence) {
+    return false;
+  }
+  const auto& [equivalent, fault] = known->second;
+  usage.set_equivalent_pending(false);
+  usage.mutable_budget()->set_equivalent_epsilon(equivalent.epsilon);
+  if (fault.empty()) {
+    usage.set_accountant(equivalent.from_units ? "renyi" : "composition");
+  } else {
+    usage.set_fault(absl::StrCat("there is no equivalent epsilon: ", fault));
+  }
+  return true;
+}
+
+bool Overviews::Compute(const BudgetAt& budget, v1::DatasetUsage& usage) {
   {
     const absl::MutexLock lock(&mutex_);
-    const auto known = epsilons_.find(budget_id);
-    if (known != epsilons_.end()) {
-      equivalent = known->second;
+    // Two datasets may have one budget.
+    if (ShowKnown(budget, usage) || !computing_.insert(budget.id).second) {
+      return false;
     }
   }
-  if (equivalent.head_sequence != account.head_sequence) {
-    if (deadline == nullptr || absl::Now() >= *deadline) {
-      usage.set_equivalent_pending(true);
-      return absl::OkStatus();
-    }
-    *deadline = std::min(*deadline, absl::Now() + kAccountantPatience);
-    DPAR_ASSIGN_OR_RETURN(equivalent, GetEquivalentEpsilon(transaction, budget_id));
+  const absl::Cleanup computed = [&] {
     const absl::MutexLock lock(&mutex_);
-    epsilons_[budget_id] = equivalent;
+    computing_.erase(budget.id);
+  };
+  struct Answer {
+    BudgetSums sums;
+    Equivalent equivalent;
+  };
+  const auto answer = ReadFrom(sources_.database, [&](Transaction& transaction) -> absl::StatusOr<Answer> {
+    Answer read;
+    DPAR_ASSIGN_OR_RETURN(read.sums, GetBudgetSums(transaction, budget.id));
+    const absl::StatusOr<EquivalentEpsilon> epsilon = GetEquivalentEpsilon(transaction, budget.id);
+    if (IsBudgetFault(epsilon.status())) {
+      read.equivalent = {{.head_sequence = read.sums.head_sequence}, BudgetFaultText(epsilon.status())};
+      return read;
+    }
+    DPAR_RETURN_IF_ERROR(epsilon.status());
+    read.equivalent.epsilon = *epsilon;
+    return read;
+  });
+  if (answer.ok()) {
+    // The ledger may have grown since the row was read: its sums go with its epsilon.
+    const std::string name = usage.budget().name();
+    *usage.mutable_budget() = answer->sums.budget;
+    usage.mutable_budget()->set_name(name);
+    const absl::MutexLock lock(&mutex_);
+    equivalents_[budget.id] = answer->equivalent;
+    ShowKnown({budget.id, answer->sums.head_sequence}, usage);
   }
-  usage.mutable_budget()->set_equivalent_epsilon(equivalent.epsilon);
-  usage.set_accountant(equivalent.from_units ? "renyi" : "composition");
-  return absl::OkStatus();
+  return true;
+}
+
+void Overviews::AddEquivalents(UsagePage& page) {
+  std::vector<size_t> missing;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (size_t i = 0; i < page.budgets.size(); ++i) {
+      v1::DatasetUsage& usage = *page.response.mutable_usage(static_cast<int>(i));
+      if (page.budgets[i].head_sequence > 0 && !ShowKnown(page.budgets[i], usage)) {
+        usage.set_equivalent_pending(true);
+        missing.push_back(i);
+      }
+    }
+  }
+  const absl::Time deadline = absl::Now() + kAccountantPatience;
+  bool computed = false;
+  for (const size_t i : missing) {
+    if (computed && absl::Now() >= deadline) {
+      return;
+    }
+    computed = Compute(page.budgets[i], *page.response.mutable_usage(static_cast<int>(i))) || computed;
+  }
 }
 
 void Overviews::AddSpend(const std::string& budget_id, absl::Time now, v1::DatasetUsage& usage) const {
-  const std::optional<BudgetSpend> spend = sources_.spend.Find(budget_id);
-  if (!spend.has_value()) {
+  const std::optional<SpendLog::Recent> recent = sources_.spend.FindRecent(budget_id, usage.budget().left_units(), now);
+  if (!recent.has_value()) {
     return;
   }
-  for (const int64_t units : spend->DailyUnits(now)) {
-    usage.add_daily_posted_units(units);
+  usage.mutable_daily_posted_units()->Assign(recent->daily_units.begin(), recent->daily_units.end());
+  if (recent->exhaustion.has_value()) {
+    *usage.mutable_exhaustion_time() = Stamp(*recent->exhaustion);
   }
-  const std::optional<absl::Time> exhaustion = spend->Exhaustion(usage.budget().left_units(), now);
-  if (exhaustion.has_value()) {
-    *usage.mutable_exhaustion_time() = Stamp(*exhaustion);
+  if (!recent->last_job.empty()) {
+    usage.mutable_last_job()->set_name(recent->last_job);
+    *usage.mutable_last_job()->mutable_time() = Stamp(recent->last_job_time);
   }
-  if (spend->last_reserve().has_value()) {
-    usage.mutable_last_job()->set_name(spend->last_reserve()->job);
-    *usage.mutable_last_job()->mutable_time() = Stamp(spend->last_reserve()->time);
+}
+
+absl::StatusOr<Overviews::UsagePage> Overviews::ReadUsage(Transaction& transaction, const UsageFilter& filter,
+                                                          int64_t skip, int64_t page_size, absl::Time now) const {
+  UsagePage page;
+  v1::ListUsageResponse& response = page.response;
+  DPAR_ASSIGN_OR_RETURN(const UsageNames found, ListUsageNames(transaction, filter, skip, page_size));
+  std::vector<std::string> jobs;
+  for (const UsageName& name : found.names) {
+    v1::DatasetUsage& usage = *response.add_usage();
+    const absl::StatusOr<BudgetSums> sums = GetBudgetSums(transaction, name.budget_id);
+    if (sums.ok()) {
+      *usage.mutable_budget() = sums->budget;
+      AddSpend(name.budget_id, now, usage);
+    } else if (IsBudgetFault(sums.status())) {
+      usage.set_fault(BudgetFaultText(sums.status()));
+    } else {
+      return sums.status();
+    }
+    page.budgets.push_back({name.budget_id, sums.ok() ? sums->head_sequence : 0});
+    usage.mutable_budget()->set_name(BudgetNameOf(name.dataset));
+    usage.set_dataset_deleted(name.deleted);
+    if (usage.has_last_job()) {
+      jobs.push_back(usage.last_job().name());
+    }
   }
+  if (!jobs.empty()) {
+    DPAR_ASSIGN_OR_RETURN(const JobStandings standings, GetStandings(transaction, jobs));
+    for (v1::DatasetUsage& usage : *response.mutable_usage()) {
+      const auto standing = standings.find(usage.last_job().name());
+      if (usage.has_last_job() && standing != standings.end() && standing->second.ok()) {
+        usage.mutable_last_job()->set_state(standing->second->state());
+      }
+    }
+  }
+  response.set_total_size(found.total);
+  const int64_t next = skip + static_cast<int64_t>(found.names.size());
+  if (next < found.total && !found.names.empty()) {
+    response.set_next_page_token(absl::StrCat(next));
+  }
+  return page;
 }
 
 absl::StatusOr<v1::ListUsageResponse> Overviews::ListUsage(const UsageFilter& filter, int64_t skip, int64_t page_size,
                                                            absl::Time now) {
-  const bool computes = accountant_.TryLock();
-  absl::Time deadline = absl::InfiniteFuture();
-  absl::StatusOr<v1::ListUsageResponse> answer =
-      ReadFrom(sources_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::ListUsageResponse> {
-        v1::ListUsageResponse response;
-        DPAR_ASSIGN_OR_RETURN(const UsageNames found, ListUsageNames(transaction, filter, skip, page_size));
-        std::vector<std::string> jobs;
-        for (const UsageName& name : found.names) {
-          v1::DatasetUsage& usage = *response.add_usage();
-          DPAR_ASSIGN_OR_RETURN(*usage.mutable_budget(), GetBudgetSums(transaction, name.budget_id));
-          usage.mutable_budget()->set_name(BudgetNameOf(name.dataset));
-          usage.set_dataset_deleted(name.deleted);
-          DPAR_RETURN_IF_ERROR(AddEquivalent(transaction, name.budget_id, computes ? &deadline : nullptr, usage));
-          AddSpend(name.budget_id, now, usage);
-          if (usage.has_last_job()) {
-            jobs.push_back(usage.last_job().name());
-          }
-        }
-        if (!jobs.empty()) {
-          DPAR_ASSIGN_OR_RETURN(const JobStandings standings, GetStandings(transaction, jobs));
-          for (v1::DatasetUsage& usage : *response.mutable_usage()) {
-            const auto standing = standings.find(usage.last_job().name());
-            if (usage.has_last_job() && standing != standings.end() && standing->second.ok()) {
-              usage.mutable_last_job()->set_state(standing->second->state());
-            }
-          }
-        }
-        response.set_total_size(found.total);
-        const int64_t next = skip + static_cast<int64_t>(found.names.size());
-        if (next < found.total && !found.names.empty()) {
-          response.set_next_page_token(absl::StrCat(next));
-        }
-        return response;
-      });
-  if (computes) {
-    accountant_.Unlock();
-  }
-  return answer;
+  DPAR_ASSIGN_OR_RETURN(UsagePage page, ReadFrom(sources_.database, [&](Transaction& transaction) {
+                          return ReadUsage(transaction, filter, skip, page_size, now);
+                        }));
+  // Outside of the transaction, which a long computation would hold up.
+  AddEquivalents(page);
+  return std::move(page.response);
 }
 
 absl::StatusOr<v1::SpendHistory> Overviews::History(const std::string& tenant) const {
@@ -299,11 +377,9 @@ absl::StatusOr<v1::SpendHistory> Overviews::History(const std::string& tenant) c
   v1::SpendHistory history;
   std::set<std::string> seen;
   for (const UsageName& name : fullest.names) {
-    const std::optional<BudgetSpend> spend = sources_.spend.Find(name.budget_id);
-    if (spend.has_value() && seen.insert(name.budget_id).second) {
-      v1::BudgetHistory& budget = *history.add_budgets();
-      budget.set_budget(BudgetNameOf(name.dataset));
-      budget.mutable_points()->Assign(spend->points().begin(), spend->points().end());
+    const std::vector<SpendPoint> points = sources_.spend.Points(name.budget_id);
+    if (!points.empty() && seen.insert(name.budget_id).second) {
+      SetHistory(name.dataset, points, *history.add_budgets());
     }
   }
   history.set_omitted_count(fullest.total - static_cast<int64_t>(fullest.names.size()));
@@ -315,12 +391,7 @@ absl::StatusOr<v1::SpendHistory> Overviews::HistoryOf(const std::string& dataset
                           return DatasetBudget(transaction, dataset);
                         }));
   v1::SpendHistory history;
-  v1::BudgetHistory& budget = *history.add_budgets();
-  budget.set_budget(BudgetNameOf(dataset));
-  const std::optional<BudgetSpend> spend = sources_.spend.Find(id);
-  if (spend.has_value()) {
-    budget.mutable_points()->Assign(spend->points().begin(), spend->points().end());
-  }
+  SetHistory(dataset, sources_.spend.Points(id), *history.add_budgets());
   return history;
 }
 
@@ -347,9 +418,12 @@ absl::StatusOr<std::vector<int64_t>> SharesOfNewest(Transaction& transaction, co
                                                     int64_t page_size) {
   std::vector<std::pair<absl::Time, size_t>> newest;
   for (size_t i = 0; i < budgets.size(); ++i) {
-    DPAR_ASSIGN_OR_RETURN(const std::vector<absl::Time> times,
-                          ListNewestTimes(transaction, budgets[i].budget_id, page_size));
-    for (const absl::Time time : times) {
+    const absl::StatusOr<std::vector<absl::Time>> times = ListNewestTimes(transaction, budgets[i].budget_id, page_size);
+    if (IsBudgetFault(times.status())) {
+      continue;
+    }
+    DPAR_RETURN_IF_ERROR(times.status());
+    for (const absl::Time time : *times) {
       newest.emplace_back(time, i);
     }
   }
@@ -362,26 +436,38 @@ absl::StatusOr<std::vector<int64_t>> SharesOfNewest(Transaction& transaction, co
   return shares;
 }
 
+// The newest entries of all these budgets, budget by budget. The overview tells of a ledger that cannot be read; here
+// the others are shown.
+absl::StatusOr<std::vector<v1::LedgerTailEntry>> NewestEntries(Transaction& transaction,
+                                                               std::vector<BudgetHead> budgets, int64_t page_size) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> shares, SharesOfNewest(transaction, budgets, page_size));
+  std::vector<v1::LedgerTailEntry> entries;
+  for (size_t i = 0; i < budgets.size(); ++i) {
+    if (shares[i] == 0) {
+      continue;
+    }
+    absl::StatusOr<std::vector<v1::LedgerEntry>> newest =
+        ListEntriesBefore(transaction, budgets[i].budget_id, std::numeric_limits<int64_t>::max(), shares[i]);
+    if (IsBudgetFault(newest.status())) {
+      budgets.erase(budgets.begin() + static_cast<std::ptrdiff_t>(i));
+      return NewestEntries(transaction, std::move(budgets), page_size);
+    }
+    DPAR_RETURN_IF_ERROR(newest.status());
+    for (v1::LedgerEntry& entry : *newest) {
+      v1::LedgerTailEntry& shown = entries.emplace_back();
+      shown.set_budget(BudgetNameOf(budgets[i].dataset));
+      *shown.mutable_entry() = std::move(entry);
+    }
+  }
+  return entries;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::ListLedgerTailResponse> Overviews::Tail(const std::string& tenant, int64_t page_size) const {
   const std::vector<BudgetHead> budgets = sources_.spend.NewestBudgets(tenant, static_cast<size_t>(page_size));
   return ReadFrom(sources_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::ListLedgerTailResponse> {
-    DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> shares, SharesOfNewest(transaction, budgets, page_size));
-    std::vector<v1::LedgerTailEntry> entries;
-    for (size_t i = 0; i < budgets.size(); ++i) {
-      if (shares[i] == 0) {
-        continue;
-      }
-      DPAR_ASSIGN_OR_RETURN(
-          std::vector<v1::LedgerEntry> newest,
-          ListEntriesBefore(transaction, budgets[i].budget_id, std::numeric_limits<int64_t>::max(), shares[i]));
-      for (v1::LedgerEntry& entry : newest) {
-        v1::LedgerTailEntry& shown = entries.emplace_back();
-        shown.set_budget(BudgetNameOf(budgets[i].dataset));
-        *shown.mutable_entry() = std::move(entry);
-      }
-    }
+    DPAR_ASSIGN_OR_RETURN(std::vector<v1::LedgerTailEntry> entries, NewestEntries(transaction, budgets, page_size));
     std::stable_sort(entries.begin(), entries.end(), [](const v1::LedgerTailEntry& a, const v1::LedgerTailEntry& b) {
       return ToMicroseconds(a.entry().time()) > ToMicroseconds(b.entry().time());
     });

@@ -5,7 +5,10 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -72,23 +75,42 @@ class Overviews {
     ExpiringTokens tokens;
   };
 
+  // A page of usage, and where the ledgers of its rows ended.
+  struct BudgetAt {
+    std::string id;
+    int64_t head_sequence = 0;  // 0 when the budget could not be read
+  };
+  struct UsagePage {
+    v1::ListUsageResponse response;
+    std::vector<BudgetAt> budgets;
+  };
+  // What the accountant said of a budget; a fault instead where it could say nothing.
+  struct Equivalent {
+    EquivalentEpsilon epsilon;
+    std::string fault;
+  };
+
   absl::StatusOr<StoreView> View(const std::string& tenant, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] v1::Health HealthOf(const Identity& caller, const std::string& tenant, const StoreView& view,
                                     const SpendLog::Summary& spend) const;
   void AddKeys(const Identity& caller, const StoreView& view, absl::Time now, v1::Overview& overview) const;
-  // The equivalent epsilon, if it is known, or the accountant may be asked: before `deadline`, which its first question
-  // sets, so that one is always answered. Null: it may not.
-  absl::Status AddEquivalent(Transaction& transaction, const std::string& budget_id, absl::Time* deadline,
-                             v1::DatasetUsage& usage) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<UsagePage> ReadUsage(Transaction& transaction, const UsageFilter& filter, int64_t skip,
+                                      int64_t page_size, absl::Time now) const;
+  // The equivalent epsilons that are known, and of the others as many as can be had in time, but one at least: whoever
+  // asks again and again gets them all.
+  void AddEquivalents(UsagePage& page) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool ShowKnown(const BudgetAt& budget, v1::DatasetUsage& usage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asks the accountant, unless another call does so already; whether it did.
+  bool Compute(const BudgetAt& budget, v1::DatasetUsage& usage) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddSpend(const std::string& budget_id, absl::Time now, v1::DatasetUsage& usage) const;
 
   const OverviewSources sources_;
   const ServerFacts facts_;
   absl::Mutex mutex_;
-  std::map<std::string, StoreView> views_ ABSL_GUARDED_BY(mutex_);             // by tenant
-  std::map<std::string, EquivalentEpsilon> epsilons_ ABSL_GUARDED_BY(mutex_);  // by budget
-  // Held by the one call that asks the accountant: others do not wait for it, nor do its work again.
-  absl::Mutex accountant_;
+  std::map<std::string, StoreView> views_ ABSL_GUARDED_BY(mutex_);         // by tenant
+  std::map<std::string, Equivalent> equivalents_ ABSL_GUARDED_BY(mutex_);  // by budget
+  // Budgets that some call asks the accountant for: others do not wait for it, nor do its work again.
+  std::set<std::string> computing_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace dpar

@@ -160,6 +160,7 @@ WebCall PageServer::CallOf(const TlsRequest& request, absl::Time now) {
                .authorization = request.header("Authorization")};
   const std::string secret = SessionSecret(request);
   if (call.authorization.empty() && !secret.empty()) {
+    call.has_session = true;
     call.session_token = sessions_.Find(secret, now).value_or("");
   }
   return call;
@@ -175,11 +176,18 @@ HttpAnswer PageServer::AnswerSession(const TlsRequest& request) {
     return Refused(kForbidden, "the request comes from another site");
   }
   WebCall call = CallOf(request, absl::Now());
+  const std::string secret = SessionSecret(request);
   HttpAnswer answer{.status = kNoContent};
   if (request.method == "DELETE") {
-    // Whoever has the cookie may end it, also when its token is not valid any more.
-    gate_.Admit(call, "Page/CloseSession", nullptr, [](const Identity&) { return absl::OkStatus(); }).IgnoreError();
-    sessions_.Close(SessionSecret(request));
+    call.authorization.clear();
+    call.has_session = true;
+    call.session_token = sessions_.Find(secret, absl::Now()).value_or("");
+    // Whoever has the cookie may end it, also when its token is not valid any more. Of one that is over nothing is
+    // told.
+    if (!call.session_token.empty()) {
+      gate_.Admit(call, "Page/CloseSession", nullptr, [](const Identity&) { return absl::OkStatus(); }).IgnoreError();
+    }
+    sessions_.Close(secret);
     answer.headers.emplace_back("Set-Cookie", SetCookie("", absl::ZeroDuration()));
     return answer;
   }
@@ -187,6 +195,8 @@ HttpAnswer PageServer::AnswerSession(const TlsRequest& request) {
   call.session_token.clear();
   const absl::Status status = gate_.Admit(call, "Page/OpenSession", nullptr, [&](const Identity& caller) {
     SecureRandom random;
+    // The browser forgets the one that it had.
+    sessions_.Close(secret);
     answer.headers.emplace_back("Set-Cookie",
                                 SetCookie(sessions_.Open(caller.token, absl::Now(), random), sessions_.options().life));
     return absl::OkStatus();

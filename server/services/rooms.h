@@ -15,6 +15,7 @@
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/uploads/uploads.h"
+#include "server/witness/witness.h"
 
 namespace dpar {
 
@@ -24,6 +25,8 @@ struct Rooms {
   const DataDirectory& directory;
   const Limits& limits;
   const Gate& gate;
+  // Asked before anything leaves that was paid for.
+  Witness& witness;
   Uploads& uploads;
   StreamLimiter& streams;
   StreamLimiter& watches;

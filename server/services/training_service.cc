@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -18,16 +19,41 @@
 #include "server/services/resource_name.h"
 #include "server/services/subject.h"
 #include "server/services/tenant_exists.h"
+#include "server/services/watch.h"
 #include "server/services/watch_stream.h"
 #include "server/store/message_text.h"
 #include "server/store/once.h"
 #include "server/store/read_from.h"
+#include "server/witness/witness.h"
 #include "server/worker/submit.h"
 
 namespace dpar {
 namespace {
 
 constexpr int64_t kMaxPriority = 100;
+
+// Names of the jobs that have ended.
+std::vector<std::string> Ended(const std::vector<v1::Job>& jobs) {
+  std::vector<std::string> names;
+  for (const v1::Job& job : jobs) {
+    if (IsTerminal(job.state())) {
+      names.push_back(job.name());
+    }
+  }
+  return names;
+}
+
+// What a job gave, once what it spent is marked.
+absl::StatusOr<JobOutput> TakeOutput(const Rooms& rooms, const std::string& job) {
+  std::vector<Spend> spends;
+  DPAR_ASSIGN_OR_RETURN(JobOutput output,
+                        ReadFrom(rooms.database, [&](Transaction& transaction) -> absl::StatusOr<JobOutput> {
+                          DPAR_ASSIGN_OR_RETURN(spends, SpendsOf(transaction, {job}));
+                          return GetOutput(transaction, job);
+                        }));
+  DPAR_RETURN_IF_ERROR(rooms.witness.Cover(spends));
+  return output;
+}
 
 }  // namespace
 
@@ -94,11 +120,14 @@ grpc::Status TrainingServiceImpl::GetJob(grpc::ServerContext* context, const v1:
   return rooms_.gate.Admit(*context, "TrainingService/GetJob", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
-    DPAR_ASSIGN_OR_RETURN(StoredJob stored, ReadFrom(rooms_.database, [&](Transaction& transaction) {
-                            return dpar::GetJob(transaction, name.name);
+    std::vector<Spend> spends;
+    DPAR_ASSIGN_OR_RETURN(*response,
+                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::Job> {
+                            DPAR_ASSIGN_OR_RETURN(StoredJob stored, dpar::GetJob(transaction, name.name));
+                            DPAR_ASSIGN_OR_RETURN(spends, SpendsOf(transaction, Ended({stored.job})));
+                            return std::move(stored.job);
                           }));
-    *response = std::move(stored.job);
-    return absl::OkStatus();
+    return rooms_.witness.Cover(spends);
   });
 }
 
@@ -108,12 +137,23 @@ grpc::Status TrainingServiceImpl::ListJobs(grpc::ServerContext* context, const v
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
-    DPAR_ASSIGN_OR_RETURN(const JobPage page,
-                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<JobPage> {
-                            DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
-                            return dpar::ListJobs(transaction, parent.name, page_size, request->page_token());
-                          }));
-    response->mutable_jobs()->Assign(page.jobs.begin(), page.jobs.end());
+    std::vector<Spend> spends;
+    DPAR_ASSIGN_OR_RETURN(
+        const JobPage page, ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<JobPage> {
+          DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
+          DPAR_ASSIGN_OR_RETURN(JobPage jobs,
+                                dpar::ListJobs(transaction, parent.name, page_size, request->page_token()));
+          DPAR_ASSIGN_OR_RETURN(spends, SpendsOf(transaction, Ended(jobs.jobs)));
+          return jobs;
+        }));
+    // A job whose outcome may not be shown is left out, for one frozen budget does not hide the jobs of the others.
+    // Whoever asks for it by its name is told why.
+    DPAR_ASSIGN_OR_RETURN(const auto kept_back, rooms_.witness.CoverEach(spends));
+    for (const v1::Job& job : page.jobs) {
+      if (!kept_back.contains(job.name())) {
+        *response->add_jobs() = job;
+      }
+    }
     response->set_next_page_token(page.next_page_token);
     return absl::OkStatus();
   });
@@ -132,12 +172,17 @@ absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::Cance
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const EntryContext entry{caller.token, absl::Now()};
   const RequestKey key = MakeRequestKey(name.tenant, "CancelJob", request.request_id(), request);
-  DPAR_RETURN_IF_ERROR(TimeLedgerCommit(rooms_.metrics, LedgerCommit::kCancel, [&] {
+  const absl::Status cancelled = TimeLedgerCommit(rooms_.metrics, LedgerCommit::kCancel, [&] {
     return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
       DPAR_ASSIGN_OR_RETURN(response, dpar::CancelJob(transaction, name.name, entry));
       return absl::OkStatus();
     });
-  }));
+  });
+  if (absl::IsFailedPrecondition(cancelled)) {
+    // The refusal says how the job ended.
+    DPAR_RETURN_IF_ERROR(rooms_.witness.CoverJobs({name.name}));
+  }
+  DPAR_RETURN_IF_ERROR(cancelled);
   // A job that ended at another time was not ended by this call.
   if (rooms_.metrics != nullptr && ToMicroseconds(response.end_time()) == absl::ToUnixMicros(entry.time)) {
     rooms_.metrics->JobEnded(response.state());
@@ -173,9 +218,7 @@ absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const 
     return InvalidField("artifact", "artifact must be WEIGHTS, TORCHSCRIPT, CERTIFICATE or unset");
   }
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
-  DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
-                          return GetOutput(transaction, name.name);
-                        }));
+  DPAR_ASSIGN_OR_RETURN(const JobOutput output, TakeOutput(rooms_, name.name));
   const std::unique_ptr<StreamWatchdog::Handle> idle = rooms_.watchdog.Enter(context);
   const SendChunk send = [&](const v1::DownloadModelResponse& message) {
     idle->Touch();
@@ -208,9 +251,7 @@ absl::Status TrainingServiceImpl::Answer(const Identity& caller, const v1::GetCe
                                          v1::Certificate& response) const {
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
-  DPAR_ASSIGN_OR_RETURN(const JobOutput output, ReadFrom(rooms_.database, [&](Transaction& transaction) {
-                          return GetOutput(transaction, name.name);
-                        }));
+  DPAR_ASSIGN_OR_RETURN(const JobOutput output, TakeOutput(rooms_, name.name));
   response.set_envelope(output.envelope);
   return absl::OkStatus();
 }

@@ -5,10 +5,6 @@
 namespace dpar {
 namespace {
 
-bool IsTerminal(v1::Job::State state) {
-  return state == v1::Job::SUCCEEDED || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
-}
-
 void AddRate(const Progress& progress, absl::Time now, v1::WatchJobResponse& message) {
   const double elapsed = absl::ToDoubleSeconds(now - progress.stage_start);
   if (progress.total <= 0 || progress.completed <= 0 || elapsed <= 0) {
@@ -23,6 +19,10 @@ void AddRate(const Progress& progress, absl::Time now, v1::WatchJobResponse& mes
 }
 
 }  // namespace
+
+bool IsTerminal(v1::Job::State state) {
+  return state == v1::Job::SUCCEEDED || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
+}
 
 v1::WatchJobResponse DescribeProgress(const v1::Job& job, const std::optional<Progress>& progress, absl::Time now) {
   v1::WatchJobResponse message;

@@ -4,6 +4,7 @@
 
 #include "absl/time/clock.h"
 #include "core/error.h"
+#include "core/status_macros.h"
 #include "server/queue/queue.h"
 #include "server/services/stream_watchdog.h"
 #include "server/services/watch.h"
@@ -23,6 +24,25 @@ constexpr absl::Duration kSpacingForOne = absl::Microseconds(200);
 // With what a look may come late, this keeps the promise of ten seconds.
 constexpr absl::Duration kHeartbeat = absl::Seconds(8);
 
+// What is read of jobs that are due.
+struct Sight {
+  JobStandings standings;
+  std::vector<Spend> spends;  // of those that ended
+};
+
+absl::StatusOr<Sight> LookAt(Transaction& transaction, const std::vector<std::string>& names) {
+  Sight look;
+  DPAR_ASSIGN_OR_RETURN(look.standings, GetStandings(transaction, names));
+  std::vector<std::string> ended;
+  for (const auto& [name, job] : look.standings) {
+    if (job.ok() && IsTerminal(job->state())) {
+      ended.push_back(name);
+    }
+  }
+  DPAR_ASSIGN_OR_RETURN(look.spends, SpendsOf(transaction, ended));
+  return look;
+}
+
 absl::Status Stopping() {
   return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
                    "the server is stopping; the job goes on when it is back. Watch again");
@@ -30,8 +50,8 @@ absl::Status Stopping() {
 
 }  // namespace
 
-WatchHub::WatchHub(Database& database, ProgressBoard& board, absl::Duration patience)
-    : database_(database), board_(board), patience_(patience) {
+WatchHub::WatchHub(Database& database, ProgressBoard& board, Witness& witness, absl::Duration patience)
+    : database_(database), board_(board), witness_(witness), patience_(patience) {
   board_.Listen([this](const std::string& job) { Changed(job); });
 }
 
@@ -186,15 +206,23 @@ WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, a
     names.push_back(name);
     progress[name] = board_.Get(name);
   }
-  const absl::StatusOr<JobStandings> standings =
-      ReadFrom(database_, [&](Transaction& transaction) { return GetStandings(transaction, names); });
+  const absl::StatusOr<Sight> look =
+      ReadFrom(database_, [&](Transaction& transaction) { return LookAt(transaction, names); });
+  if (look.ok()) {
+    for (const Spend& spend : look->spends) {
+      if (absl::Status covered = witness_.Cover(spend); !covered.ok()) {
+        states.emplace(spend.job, std::move(covered));
+      }
+    }
+  }
   for (const std::string& name : names) {
-    if (!standings.ok()) {
-      states.emplace(name, standings.status());
+    if (!look.ok()) {
+      states.emplace(name, look.status());
       continue;
     }
-    const auto standing = standings->find(name);
-    if (standing == standings->end()) {
+    // An answer that stands already is not replaced.
+    const auto standing = look->standings.find(name);
+    if (standing == look->standings.end()) {
       states.emplace(name, ResourceNotFound(name));
     } else if (!standing->second.ok()) {
       states.emplace(name, standing->second.status());

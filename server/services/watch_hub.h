@@ -24,6 +24,7 @@
 #include "absl/time/time.h"
 #include "dpar/v1/training.pb.h"
 #include "server/store/database.h"
+#include "server/witness/witness.h"
 #include "server/worker/progress.h"
 
 namespace dpar {
@@ -70,8 +71,9 @@ class Watch {
 // is ended before it is destroyed, which the end of a gRPC server sees to.
 class WatchHub {
  public:
-  // A watcher that has not taken a message for as long as `patience` (max_idle_seconds) is cancelled.
-  WatchHub(Database& database, ProgressBoard& board, absl::Duration patience);
+  // A watcher that has not taken a message for as long as `patience` (max_idle_seconds) is cancelled. Nobody is told
+  // how a job ended before `witness` has marked what it spent.
+  WatchHub(Database& database, ProgressBoard& board, Witness& witness, absl::Duration patience);
   ~WatchHub();
   WatchHub(const WatchHub&) = delete;
   WatchHub& operator=(const WatchHub&) = delete;
@@ -132,6 +134,7 @@ class WatchHub {
 
   Database& database_;
   ProgressBoard& board_;
+  Witness& witness_;
   const absl::Duration patience_;
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -77,7 +77,8 @@ class WatchHubTest : public ::testing::Test {
     sqlite_ = OpenSqlite(root_ + "/dpar.sqlite").value();
     ASSERT_TRUE(Migrate(*sqlite_).ok());
     database_ = std::make_unique<CountingDatabase>(*sqlite_);
-    hub_ = std::make_unique<WatchHub>(*database_, board_, kPatience);
+    witness_ = std::make_unique<Witness>(*database_, root_ + "/witness");
+    hub_ = std::make_unique<WatchHub>(*database_, board_, *witness_, kPatience);
     StoredDataset dataset;
     dataset.dataset.set_name(kDataset);
     dataset.dataset.set_is_public(true);
@@ -128,6 +129,7 @@ class WatchHubTest : public ::testing::Test {
   std::unique_ptr<CountingDatabase> database_;
   ProgressBoard board_;
   std::deque<Watcher> watchers_;
+  std::unique_ptr<Witness> witness_;
   std::unique_ptr<WatchHub> hub_;
   absl::Time now_ = absl::FromUnixSeconds(1'000'000'000);
   absl::Time next_;

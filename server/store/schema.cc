@@ -171,12 +171,20 @@ ALTER TABLE outputs DROP CONSTRAINT outputs_job_fkey
 // The degree promise of a dataset, where its owner made one.
 constexpr const char* kVersion6 = "ALTER TABLE datasets ADD COLUMN max_degree BIGINT";
 
+// Why no job is admitted on a budget; empty for one that is as it should be (server/witness). A budget's content is
+// what its mark is kept under.
+constexpr const char* kVersion7 = R"sql(
+ALTER TABLE budgets ADD COLUMN frozen_reason TEXT NOT NULL DEFAULT '';
+CREATE INDEX budgets_frozen ON budgets (id) WHERE frozen_reason <> '';
+CREATE INDEX contents_by_budget ON contents (budget_id)
+)sql";
+
 struct Step {
   const char* both = "";
   const char* postgres = "";
 };
 constexpr std::array<Step, kSchemaVersion> kSteps = {
-    {{kVersion1}, {kVersion2}, {kVersion3}, {kVersion4}, {"", kVersion5OfPostgres}, {kVersion6}}};
+    {{kVersion1}, {kVersion2}, {kVersion3}, {kVersion4}, {"", kVersion5OfPostgres}, {kVersion6}, {kVersion7}}};
 
 // Two servers that start at once on an empty store.
 constexpr absl::Duration kMigrationPatience = absl::Minutes(1);
@@ -191,6 +199,18 @@ absl::Status RunStatements(Transaction& transaction, absl::string_view text) {
 }  // namespace
 
 absl::Status Migrate(Database& database) { return MigrateTo(database, kSchemaVersion); }
+
+absl::Status CheckSchema(Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query("SELECT version FROM schema_version", {}));
+  const int64_t version = rows.empty() ? 0 : RowReader(rows[0]).Int();
+  if (version == kSchemaVersion) {
+    return absl::OkStatus();
+  }
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, v1::STORE_CORRUPT,
+      absl::StrCat("the store has schema version ", version, " and this program works with ", kSchemaVersion, "; ",
+                   version < kSchemaVersion ? "`dpard init` brings it there" : "run a newer dpard"));
+}
 
 absl::Status MigrateTo(Database& database, int64_t target) {
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, database.Hold("schema", kMigrationPatience));

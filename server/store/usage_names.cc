@@ -9,9 +9,10 @@ absl::StatusOr<UsageNames> ListUsageNames(Transaction& transaction, const UsageF
                                           int64_t limit) {
   // Names are tenants/{t}/datasets/{d}; "t/d" and parts of it are looked for in t/d.
   constexpr absl::string_view kFromWhere =
-      "FROM datasets d JOIN budgets b ON b.id = d.budget_id WHERE ($1 = '' OR d.tenant = $1) AND "
-      "REPLACE(SUBSTR(d.name, 9), '/datasets/', '/') LIKE $2 AND "
-      "(b.posted_units + b.reserved_units) * 100.0 > $3 * b.cap_units";
+      "FROM datasets d LEFT JOIN budgets b ON b.id = d.budget_id WHERE d.budget_id IS NOT NULL AND "
+      "($1 = '' OR d.tenant = $1) AND REPLACE(SUBSTR(d.name, 9), '/datasets/', '/') LIKE $2 AND "
+      "(CAST($3 AS DOUBLE PRECISION) < 0 OR "
+      "b.posted_units * 100.0 + b.reserved_units * 100.0 > CAST($3 AS DOUBLE PRECISION) * b.cap_units)";
   const std::string pattern = absl::StrCat("%", filter.text, "%");
   const std::vector<Value> condition = {filter.tenant, pattern, filter.above_percent};
   UsageNames found;
@@ -22,8 +23,9 @@ absl::StatusOr<UsageNames> ListUsageNames(Transaction& transaction, const UsageF
   DPAR_RETURN_IF_ERROR(count.status());
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
-      transaction.Query(absl::StrCat("SELECT d.name, b.id, d.delete_time ", kFromWhere,
-                                     " ORDER BY (b.posted_units + b.reserved_units) * 1.0 / (b.cap_units + 1) DESC, "
+      transaction.Query(absl::StrCat("SELECT d.name, d.budget_id, d.delete_time ", kFromWhere,
+                                     " ORDER BY CASE WHEN b.id IS NULL THEN 0 ELSE 1 END, "
+                                     "(b.posted_units * 1.0 + b.reserved_units * 1.0) / (b.cap_units + 1.0) DESC, "
                                      "d.name LIMIT $4 OFFSET $5"),
                         {filter.tenant, pattern, filter.above_percent, limit, skip}));
   for (const Row& row : rows) {

@@ -32,6 +32,8 @@
 #include "server/store/once.h"
 #include "server/store/read_from.h"
 #include "server/uploads/declaration.h"
+#include "server/witness/rollback.h"
+#include "spdlog/spdlog.h"
 
 namespace dpar {
 namespace {
@@ -305,7 +307,9 @@ struct Uploads::Sealing {
   std::string digest_key;      // hex
   std::string content_digest;  // under the tenant's key; empty for public data
   std::string fresh_budget;    // the id, should the content be new
-  int64_t stored_bytes = 0;    // as in StoredDataset
+  std::string frozen_reason;   // of that budget, when the witness knows the content, and the store does not
+  std::optional<BudgetTerms> marked_terms = std::nullopt;  // that the budget had then
+  int64_t stored_bytes = 0;                                // as in StoredDataset
 };
 
 absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadRequest& request,
@@ -330,7 +334,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadR
   DPAR_RETURN_IF_ERROR(CheckComplete(stored));
   CheckBoard::Check check(checks_, stored.name, context.time, wanted);
   DPAR_RETURN_IF_ERROR(check.AwaitTurn());
-  Sealing sealing{stored, check, key, context, DescribeDataset(stored, context.time), {}, {}, {}, 0};
+  Sealing sealing{stored, check, key, context, DescribeDataset(stored, context.time), {}, {}, {}, {}, {}, 0};
   return Seal(sealing, request.sha256(), random);
 }
 
@@ -384,6 +388,29 @@ absl::Status Uploads::Digest(const Graph& graph, Sealing& sealing, RandomSource&
   return absl::OkStatus();
 }
 
+// Data that the store does not know may have been known to a store that was rolled back, and have spent since. Then its
+// budget opens under the id and with the terms that it had, and frozen: its new ledger is compared with the mark like
+// any other, and units of another order could not be.
+absl::Status Uploads::Recognise(Sealing& sealing) const {
+  const absl::StatusOr<std::optional<Mark>> mark =
+      marks_.Read({sealing.stored.declared.parent(), sealing.content_digest});
+  if (absl::IsDataLoss(mark.status())) {
+    sealing.frozen_reason = UnreadableReason(mark.status().message());
+    return absl::OkStatus();
+  }
+  if (!mark.ok()) {
+    spdlog::error("uploads: what was spent cannot be looked up: {}", std::string(mark.status().message()));
+    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                     "the server's witness directory cannot be read; try again, and tell an operator");
+  }
+  if (mark->has_value()) {
+    sealing.fresh_budget = (*mark)->budget_id;
+    sealing.frozen_reason = RollbackReason(**mark);
+    sealing.marked_terms = TermsOf(**mark);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const std::string& sha256,
                                                        RandomSource& random) {
   const StoredUpload& stored = sealing.stored;
@@ -400,6 +427,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
     return Judge(sealing, imported.status());
   }
   DPAR_RETURN_IF_ERROR(Digest(imported->graph, sealing, random));
+  DPAR_RETURN_IF_ERROR(Recognise(sealing));
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory_.DatasetFile(name)));
   absl::Status status = WriteSealedGraph(directory_.DatasetFile(name), imported->graph, sealing.check.Stage("sealing"));
   sealing.stored_bytes =
@@ -421,6 +449,16 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
   return answer;
 }
 
+absl::Status Uploads::Open(Transaction& transaction, const Sealing& sealing, const std::string& budget) {
+  const v1::OpenUploadRequest& declared = sealing.stored.declared;
+  DPAR_ASSIGN_OR_RETURN(const BudgetTerms asked, MakeBudgetTerms(declared.cap_epsilon(), declared.cap_delta()));
+  DPAR_RETURN_IF_ERROR(OpenBudget(transaction, budget, sealing.marked_terms.value_or(asked), sealing.context));
+  if (!sealing.marked_terms.has_value() || asked.cap_epsilon >= sealing.marked_terms->cap_epsilon) {
+    return absl::OkStatus();
+  }
+  return SetCap(transaction, budget, asked.cap_epsilon, "declared with the upload", sealing.context);
+}
+
 absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const {
   const v1::OpenUploadRequest& declared = sealing.stored.declared;
   answer.Clear();
@@ -428,18 +466,21 @@ absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v
   StoredDataset dataset{sealing.dataset, "", sealing.stored_bytes};
   DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> known,
                         FindBudgetByContent(transaction, declared.parent(), sealing.content_digest));
-  if (declared.is_public() && known.has_value()) {
+  const bool had_budget = known.has_value() || !sealing.frozen_reason.empty();
+  if (declared.is_public() && had_budget) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::CONTENT_HAS_BUDGET,
                      "the same content was uploaded as private before, so it cannot be declared public; upload it "
                      "without is_public and its budget goes on");
   }
   if (!declared.is_public()) {
     dataset.budget_id = known.value_or(sealing.fresh_budget);
-    answer.set_budget_shared(known.has_value());
+    answer.set_budget_shared(had_budget);
     if (!known.has_value()) {
-      DPAR_ASSIGN_OR_RETURN(const BudgetTerms terms, MakeBudgetTerms(declared.cap_epsilon(), declared.cap_delta()));
-      DPAR_RETURN_IF_ERROR(OpenBudget(transaction, dataset.budget_id, terms, sealing.context));
+      DPAR_RETURN_IF_ERROR(Open(transaction, sealing, dataset.budget_id));
       DPAR_RETURN_IF_ERROR(RememberContent(transaction, declared.parent(), sealing.content_digest, dataset.budget_id));
+      if (!sealing.frozen_reason.empty()) {
+        DPAR_RETURN_IF_ERROR(SetFrozen(transaction, dataset.budget_id, sealing.frozen_reason));
+      }
     }
   }
   DPAR_RETURN_IF_ERROR(InsertDataset(transaction, dataset, limits_.max_datasets));

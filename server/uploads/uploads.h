@@ -26,14 +26,15 @@
 #include "server/store/datasets.h"
 #include "server/uploads/check_board.h"
 #include "server/uploads/upload_writer.h"
+#include "server/witness/mark_directory.h"
 
 namespace dpar {
 
 // Thread-safe. What is passed in outlives it. Resource names in requests were parsed, and the caller authorised.
 class Uploads {
  public:
-  Uploads(Database& database, const DataDirectory& directory, const Limits& limits)
-      : database_(database), directory_(directory), limits_(limits) {}
+  Uploads(Database& database, const DataDirectory& directory, const MarkDirectory& marks, const Limits& limits)
+      : database_(database), directory_(directory), marks_(marks), limits_(limits) {}
 
   // Declares a dataset. The cap that holds is settled here: the server's default, or what the owner declared below it
   // (FAILED_PRECONDITION / CAP_ABOVE_DEFAULT above it).
@@ -75,6 +76,8 @@ class Uploads {
   absl::StatusOr<ImportedGraph> Import(Sealing& sealing, const std::string& sha256) const;
   absl::StatusOr<v1::FinishUploadResponse> Seal(Sealing& sealing, const std::string& sha256, RandomSource& random);
   absl::Status Digest(const Graph& graph, Sealing& sealing, RandomSource& random) const;
+  absl::Status Recognise(Sealing& sealing) const;
+  static absl::Status Open(Transaction& transaction, const Sealing& sealing, const std::string& budget);
   absl::Status Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const;
   absl::StatusOr<bool> IsTaken(const std::string& dataset) const;
   absl::Status RemoveUnlessSealed(const std::string& dataset) const;
@@ -83,6 +86,7 @@ class Uploads {
 
   Database& database_;
   const DataDirectory& directory_;
+  const MarkDirectory& marks_;
   const Limits limits_;
   CheckBoard checks_;
 };

@@ -189,6 +189,7 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
       return Release(database_, key_, attempt.stored(), *output, accountant_epsilon);
     });
     if (cause.ok()) {
+      MarkSpend(attempt.stored().job.name());
       CountEnd(v1::Job::SUCCEEDED);
       return true;
     }
@@ -203,6 +204,10 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
     DPAR_ASSIGN_OR_RETURN(state, GiveUp(database_, attempt.stored(), cause, attempt.cause(), options_.max_attempts));
     return absl::OkStatus();
   }));
+  if (state == v1::Job::FAILED) {
+    MarkSpend(attempt.stored().job.name());
+  }
+  // After the mark, here as above: the count, too, says how a job ended.
   CountEnd(state);
   return false;
 }
@@ -210,6 +215,13 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
 void Worker::CountEnd(v1::Job::State state) const {
   if (options_.metrics != nullptr) {
     options_.metrics->JobEnded(state);
+  }
+}
+
+// The job has ended, whatever comes of this: whoever asks for what it gave has the mark made first.
+void Worker::MarkSpend(const std::string& job) const {
+  if (options_.witness != nullptr) {
+    options_.witness->CoverJobs({job}).IgnoreError();
   }
 }
 

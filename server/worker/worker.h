@@ -19,6 +19,7 @@
 #include "server/queue/queue.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
+#include "server/witness/witness.h"
 #include "server/worker/attempt.h"
 #include "server/worker/outcome.h"
 #include "server/worker/progress.h"
@@ -35,6 +36,8 @@ struct WorkerOptions {
   int64_t total_bytes = 0;       // for all jobs of this server together
   absl::Duration lease = absl::Seconds(30);
   Metrics* metrics = nullptr;  // may be missing
+  // Where what was posted is marked at once, so that nobody who asks for it has to wait; may be missing.
+  Witness* witness = nullptr;
 };
 
 // One thread for every slot, and one that keeps their leases. Everything passed in outlives it.
@@ -72,6 +75,7 @@ class Worker {
   absl::StatusOr<bool> EndJob(const Attempt& attempt, const absl::StatusOr<JobOutput>& output);
   void RemoveFiles(const StoredJob& stored) const;
   void CountEnd(v1::Job::State state) const;
+  void MarkSpend(const std::string& job) const;
   void Forget(const Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The keeper's life: renew leases, store progress, see cancels, take back jobs whose workers are gone.

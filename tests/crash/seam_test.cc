@@ -44,6 +44,7 @@ const std::vector<Seam>& Seams() {
       {"succeeded", Way::kSubmit, 2},
       // Nothing is lost.
       {"committed", Way::kSubmit, 1},
+      {"marked", Way::kSubmit, 1},
       {"giving-up", Way::kCancelRunning},
       {"voided", Way::kCancelRunning},
       {"given-up", Way::kCancelRunning},

@@ -12,6 +12,7 @@
 #include "core/certificate/digest.h"
 #include "core/status_macros.h"
 #include "server/store/check_datasets.h"
+#include "server/witness/mark_directory.h"
 #include "tests/end_to_end/process.h"
 
 namespace dpar::crash {
@@ -75,12 +76,29 @@ absl::StatusOr<Snapshot> StoreChecker::Read() const {
   return snapshot;
 }
 
+absl::StatusOr<std::vector<Mark>> StoreChecker::ReadMarks() const {
+  const MarkDirectory directory(directory_.root() + ".witness");
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Content> contents, directory.List());
+  std::vector<Mark> marks;
+  for (const Content& content : contents) {
+    DPAR_ASSIGN_OR_RETURN(const std::optional<Mark> mark, directory.Read(content));
+    marks.push_back(mark.value());
+  }
+  return marks;
+}
+
 std::vector<std::string> StoreChecker::Check(const Promised& promised, Rest rest) {
   faults_.clear();
+  // Before the store: a mark names what was committed when it was written.
+  const absl::StatusOr<std::vector<Mark>> marks = ReadMarks();
   absl::StatusOr<Snapshot> snapshot = Read();
   const absl::StatusOr<VerifyingKey> key = ReadKey(directory_);
   if (!snapshot.ok() || !key.ok()) {
     Fault(absl::StrCat("the store cannot be read: ", (snapshot.ok() ? key.status() : snapshot.status()).ToString()));
+    return faults_;
+  }
+  if (!marks.ok()) {
+    Fault(absl::StrCat("the marks cannot be read: ", marks.status().ToString()));
     return faults_;
   }
   snapshot_ = *std::move(snapshot);
@@ -93,6 +111,7 @@ std::vector<std::string> StoreChecker::Check(const Promised& promised, Rest rest
     CheckBudget(budget, rest);
   }
   CheckHistory();
+  CheckMarks(*marks, promised);
   CheckModelFiles(rest);
   if (rest == Rest::kSettled) {
     CheckSwept();
@@ -241,6 +260,37 @@ void StoreChecker::CheckHistory() {
       Fault(absl::StrCat("budget ", budget.id, " lost entries that it had"));
     }
     before = std::move(hashes);
+  }
+}
+
+// No crash leaves a mark ahead of its ledger, which would freeze a budget for nothing; and nobody saw the end of a job
+// that had posted before it was marked.
+void StoreChecker::CheckMarks(const std::vector<Mark>& marks, const Promised& promised) {
+  std::map<std::string, int64_t> marked;  // budget to sequence
+  for (const Mark& mark : marks) {
+    marked[mark.budget_id] = mark.last().sequence;
+  }
+  for (const BudgetRecord& budget : snapshot_.budgets) {
+    if (!budget.account.frozen_reason.empty()) {
+      Fault(absl::StrCat("budget ", budget.id, " is frozen: ", budget.account.frozen_reason));
+    }
+    for (const Mark& mark : marks) {
+      const bool in_chain =
+          std::any_of(budget.entries.begin(), budget.entries.end(), [&](const v1::LedgerEntry& entry) {
+            return entry.sequence() == mark.last().sequence && entry.hash() == mark.last().hash;
+          });
+      if (mark.budget_id == budget.id && !in_chain) {
+        Fault(absl::StrCat("the mark of budget ", budget.id, " is ahead of its ledger"));
+      }
+    }
+  }
+  for (const auto& [name, record] : snapshot_.jobs) {
+    for (const v1::LedgerEntry& entry : record.entries) {
+      if (entry.kind() == v1::LedgerEntry::POST && promised.ended.count(name) != 0 &&
+          marked[record.stored.budget_id] < entry.sequence()) {
+        Fault(absl::StrCat("the end of ", name, " was seen and is not marked"));
+      }
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 #include "server/queue/queue.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
+#include "server/witness/mark.h"
 #include "tests/crash/promises.h"
 #include "tests/crash/snapshot.h"
 
@@ -40,6 +41,7 @@ class StoreChecker {
 
  private:
   [[nodiscard]] absl::StatusOr<Snapshot> Read() const;
+  [[nodiscard]] absl::StatusOr<std::vector<Mark>> ReadMarks() const;
   void Fault(std::string what) { faults_.push_back(std::move(what)); }
 
   void CheckPromises(const Promised& promised, Rest rest);
@@ -47,6 +49,7 @@ class StoreChecker {
   void CheckOutput(const JobRecord& record, const VerifyingKey& key);
   void CheckBudget(const BudgetRecord& budget, Rest rest);
   void CheckHistory();
+  void CheckMarks(const std::vector<Mark>& marks, const Promised& promised);
   void CheckModelFiles(Rest rest);
   void CheckSwept();
 

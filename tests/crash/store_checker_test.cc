@@ -37,8 +37,20 @@ class StoreCheckerTest : public ::testing::Test {
   void SetUp() override {
     std::filesystem::copy(site_->server().data_directory(), copy_.File("data"),
                           std::filesystem::copy_options::recursive);
+    std::filesystem::copy(site_->server().data_directory() + ".witness", copy_.File("data.witness"),
+                          std::filesystem::copy_options::recursive);
     promised_ = site_->promises().all();
     ASSERT_THAT(Check(), IsEmpty());
+  }
+  // The only mark.
+  std::string MarkFile() const {
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(copy_.File("data.witness"))) {
+      if (entry.path().extension() == ".mark") {
+        return entry.path().string();
+      }
+    }
+    ADD_FAILURE() << "there is no mark";
+    return "";
   }
 
   std::vector<std::string> Check(Rest rest = Rest::kSettled) { return checker_.Check(promised_, rest); }
@@ -130,6 +142,25 @@ TEST_F(StoreCheckerTest, AJobThatEndedASecondTimeIsSeen) {
 TEST_F(StoreCheckerTest, AnOutputOfAJobThatDidNotSucceedIsSeen) {
   Damage({"UPDATE jobs SET state = 5 WHERE state = 3"});
   EXPECT_THAT(Check(), Contains(HasSubstr("it has an output")));
+}
+
+TEST_F(StoreCheckerTest, AnEndThatWasSeenAndIsNotMarkedIsSeen) {
+  std::filesystem::remove(MarkFile());
+  EXPECT_THAT(Check(), ::testing::ElementsAre(HasSubstr("was seen and is not marked")));
+}
+
+TEST_F(StoreCheckerTest, AMarkThatIsAheadOfItsLedgerOrCannotBeReadIsSeen) {
+  Mark mark = ParseMark(e2e::ReadFile(MarkFile())).value();
+  mark.checkpoints.push_back({mark.last().sequence + 1, mark.last().hash, mark.last().spent_units});
+  e2e::WriteFile(MarkFile(), FormatMark(mark));
+  EXPECT_THAT(Check(), ::testing::ElementsAre(HasSubstr("is ahead of its ledger")));
+  e2e::WriteFile(MarkFile(), "garbled");
+  EXPECT_THAT(Check(), ::testing::ElementsAre(HasSubstr("the marks cannot be read")));
+}
+
+TEST_F(StoreCheckerTest, ABudgetThatIsFrozenIsSeen) {
+  Damage({"UPDATE budgets SET frozen_reason = 'why'"});
+  EXPECT_THAT(Check(), ::testing::ElementsAre(HasSubstr("is frozen: why")));
 }
 
 TEST_F(StoreCheckerTest, AModelFileThatIsGoneOrChangedIsSeen) {

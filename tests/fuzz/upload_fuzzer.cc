@@ -201,7 +201,7 @@ class World {
     auto database = OpenSqlite(directory_.Database());
     Require(database.ok(), "a store can be opened again");
     database_ = *std::move(database);
-    uploads_ = std::make_unique<Uploads>(*database_, directory_, limits_);
+    uploads_ = std::make_unique<Uploads>(*database_, directory_, marks_, limits_);
   }
 
   v1::OpenUploadRequest Declaration(FuzzInput& input) const {
@@ -346,6 +346,7 @@ class World {
 
   const std::vector<std::string>& files_;
   const DataDirectory directory_;
+  const MarkDirectory marks_{directory_.root() + ".witness"};
   Limits limits_;
   dpar::testing::FixedRandom random_;
   absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);

@@ -13,8 +13,11 @@ import { UsagePanel } from './usage.js';
 const PERIOD = 2000;
 const FULL_PERIOD = 10_000;
 const MAX_PERIOD = 15_000;
+// Where the reason for a sign-in stays while the document is loaded anew.
+const REASON = 'dpar-sign-in-reason';
+const VIEWS = ['sign-in-view', 'wait-view', 'page-view'];
 
-const state = { parent: '', scope: '', entries: '', live: '', fullTime: 0, failures: 0, lastGood: undefined, running: false };
+const state = { parent: '', scope: '', entries: '', live: '', fullTime: 0, failures: 0, lastGood: undefined, running: false, signedIn: false };
 let timer;
 
 const usage = new UsagePanel(() => state.scope, () => refreshSoon());
@@ -48,13 +51,30 @@ function setLive(text, name) {
   live.dataset.state = name;
 }
 
+function showView(shown) {
+  for (const view of VIEWS) byId(view).hidden = view !== shown;
+}
+
+const problemOf = (error) => (error instanceof ApiError ? `The server cannot answer: ${error.message}.` : 'The server does not answer.');
+
 function showGone(error) {
-  const what = error instanceof ApiError ? `The server cannot answer: ${error.message}.` : 'The server does not answer.';
   const since = state.lastGood === undefined ? '' : ` What is shown is as of ${clock(state.lastGood)}.`;
-  byId('gone').textContent = `${what}${since} This page keeps trying.`;
+  const text = `${problemOf(error)}${since} This page keeps trying.`;
+  byId('gone').textContent = text;
   byId('gone').hidden = false;
+  byId('wait-state').textContent = text;
   document.body.classList.add('stale');
   setLive('No answer', 'gone');
+}
+
+// What was shown is not for whoever is signed in now. Nothing is asked again.
+function showForbidden(error) {
+  state.signedIn = false;
+  for (const name of ['whose', 'who']) byId(name).textContent = '';
+  byId('wait-state').textContent = `${problemOf(error)} Sign out and use another token, or load this page again.`;
+  setLive('No access', 'gone');
+  closeDialogs();
+  showView('wait-view');
 }
 
 function showAlive() {
@@ -65,6 +85,7 @@ function showAlive() {
   byId('gone').hidden = true;
   document.body.classList.remove('stale');
   setLive('Live', 'live');
+  showView('page-view');
 }
 
 async function refreshAll() {
@@ -88,6 +109,7 @@ async function refreshAll() {
 
 async function tick() {
   clearTimeout(timer);
+  if (!state.signedIn) return;
   if (state.running) {
     state.again = true;
     return;
@@ -97,11 +119,8 @@ async function tick() {
   try {
     await refreshAll();
   } catch (error) {
-    // Over, or of a token that may not read.
-    if (error instanceof ApiError && (error.status === 401 || error.status === 403)) {
-      state.running = false;
-      return showSignIn(error.message);
-    }
+    if (error instanceof ApiError && error.status === 401) return startAnew(error.message);
+    if (error instanceof ApiError && (error.status === 403 || error.status === 404)) return showForbidden(error);
     state.failures += 1;
     period = Math.min(MAX_PERIOD, PERIOD * 2 ** Math.min(state.failures - 1, 3));
     showGone(error);
@@ -119,13 +138,31 @@ function refreshSoon() {
   tick();
 }
 
-function showSignIn(message) {
+function closeDialogs() {
+  for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
+}
+
+// Nothing of what was shown, and no name in the address, is left to the next one who signs in.
+function startAnew(reason) {
   clearTimeout(timer);
+  state.signedIn = false;
   forget();
-  byId('page-view').hidden = true;
+  closeDialogs();
+  showView('');
   byId('top-state').hidden = true;
-  byId('whose').textContent = '';
-  byId('sign-in-view').hidden = false;
+  sessionStorage.setItem(REASON, reason);
+  globalThis.history.replaceState(null, '', location.pathname);
+  location.reload();
+}
+
+function takeReason() {
+  const reason = sessionStorage.getItem(REASON) ?? '';
+  sessionStorage.removeItem(REASON);
+  return reason;
+}
+
+function showSignIn(message) {
+  showView('sign-in-view');
   byId('sign-in-error').textContent = message;
   document.title = 'Sign in · DPAR';
   byId('token').focus();
@@ -141,18 +178,20 @@ function showPage(identity) {
   byId('who').textContent = identity.token;
   byId('foot').textContent = `Signed in as ${identity.role.toLowerCase()} with ${identity.token}. Read-only: changes are made with dpar.`;
   document.title = `${whose} · DPAR`;
-  byId('sign-in-view').hidden = true;
   byId('top-state').hidden = false;
-  byId('page-view').hidden = false;
+  // The page itself comes with the first answer.
+  showView('wait-view');
+  state.signedIn = true;
   state.entries = '';
   followAddress();
 }
 
 async function start() {
+  const reason = takeReason();
   try {
     showPage(await call('ServerService/WhoAmI'));
   } catch (error) {
-    showSignIn(error instanceof ApiError && error.status === 401 ? '' : `The server does not answer: ${error.message}`);
+    showSignIn(error instanceof ApiError && error.status === 401 ? reason : problemOf(error));
   }
 }
 
@@ -172,9 +211,7 @@ byId('sign-in-form').addEventListener('submit', async (event) => {
 byId('sign-out').addEventListener('click', async () => {
   try {
     await closeSession();
-    showSignIn('');
-    // What was shown is not left behind a form.
-    location.reload();
+    startAnew('');
   } catch (error) {
     showGone(error);
   }
@@ -185,10 +222,10 @@ byId('usage-rows').addEventListener('click', (event) => {
 });
 byId('scope-all').addEventListener('click', () => choose(state.parent));
 addEventListener('hashchange', () => {
-  if (!byId('page-view').hidden) followAddress();
+  if (state.signedIn) followAddress();
 });
 document.addEventListener('visibilitychange', () => {
   clearTimeout(timer);
-  if (!document.hidden && !byId('page-view').hidden) tick();
+  if (!document.hidden) tick();
 });
 start();

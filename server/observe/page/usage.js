@@ -45,7 +45,9 @@ function row(usage, chosen) {
   const properties = { role: 'row', 'data-budget': budget.name, class: used > 80 ? 'high' : undefined };
   return el('tr', properties,
     rowHead('', { class: 'name' }, scopeButton(`tenants/${tenant}`, chosen, tenant, `all of ${tenant}`), el('span', { class: 'quiet' }, ' / '),
-      scopeButton(budget.name, chosen, id, id), usage.dataset_deleted && el('span', { class: 'tag' }, 'deleted')),
+      scopeButton(budget.name, chosen, id, id), usage.dataset_deleted && el('span', { class: 'tag' }, 'deleted'),
+      budget.frozen_reason && el('span', { class: 'tag', title: budget.frozen_reason }, 'frozen'),
+      usage.fault && el('span', { class: 'tag', title: usage.fault }, 'unreadable')),
     cell('Cap ε', { class: 'number' }, figure(budget.cap_epsilon, epsilon(budget.cap_epsilon)),
       el('span', { class: 'quiet below' }, `δ ${epsilon(budget.cap_delta)}, order ${budget.order}`)),
     cell('Equivalent ε spent', { class: 'number' }, ...equivalent(usage)),

@@ -57,6 +57,8 @@ class UploadsTest : public ::testing::TestWithParam<Engine> {
     ASSERT_NE(mkdtemp(pattern.data()), nullptr);
     root_ = pattern;
     directory_ = std::make_unique<DataDirectory>(root_ + "/data");
+    marks_ = std::make_unique<MarkDirectory>(root_ + "/witness");
+    ASSERT_TRUE(marks_->Make().ok());
     ASSERT_TRUE(MakeParentDirectory(directory_->Database()).ok());
     for (const std::string tenant : {"acme", "other"}) {
       ASSERT_TRUE(
@@ -74,7 +76,7 @@ class UploadsTest : public ::testing::TestWithParam<Engine> {
     std::filesystem::remove_all(root_);
   }
 
-  void Restart() { uploads_ = std::make_unique<Uploads>(*database_, *directory_, limits_); }
+  void Restart() { uploads_ = std::make_unique<Uploads>(*database_, *directory_, *marks_, limits_); }
 
   std::string BytesOf(const Graph& graph) const {
     const std::string path = root_ + "/graph.npz";
@@ -156,6 +158,7 @@ class UploadsTest : public ::testing::TestWithParam<Engine> {
   std::string last_;
   Limits limits_;
   std::unique_ptr<DataDirectory> directory_;
+  std::unique_ptr<MarkDirectory> marks_;
   TemporaryStore store_{GetParam()};
   Database* const database_ = &store_.database();
   std::unique_ptr<Uploads> uploads_;

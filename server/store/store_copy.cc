@@ -1,0 +1,237 @@
+#include "server/store/store_copy.h"
+
+#include <fcntl.h>
+#include <libpq-fe.h>
+#include <spawn.h>
+#include <sqlite3.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+constexpr int kPagesAtOnce = 4096;
+constexpr int kBusyTimeoutMilliseconds = 10'000;
+constexpr int kNoSuchProgram = 127;
+
+using SqliteHandle = std::unique_ptr<sqlite3, decltype(&sqlite3_close)>;
+
+absl::Status CopyError(sqlite3* connection, absl::string_view what) {
+  return absl::UnavailableError(absl::StrCat("cannot ", what, ": SQLite: ", sqlite3_errmsg(connection)));
+}
+
+absl::StatusOr<SqliteHandle> OpenHandle(const std::string& path, int flags) {
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &raw, flags, nullptr);
+  SqliteHandle handle(raw, &sqlite3_close);
+  if (code != SQLITE_OK) {
+    return CopyError(raw, absl::StrCat("open ", path));
+  }
+  sqlite3_busy_timeout(raw, kBusyTimeoutMilliseconds);
+  return handle;
+}
+
+// A URI without its password, which would be seen by everybody who lists processes, and the password.
+struct Connection {
+  std::string conninfo;
+  std::string password;
+};
+
+absl::StatusOr<Connection> SplitUri(const std::string& uri) {
+  const std::unique_ptr<PQconninfoOption, decltype(&PQconninfoFree)> options(PQconninfoParse(uri.c_str(), nullptr),
+                                                                             &PQconninfoFree);
+  if (options == nullptr) {
+    return absl::InvalidArgumentError("the store's URI cannot be read");
+  }
+  Connection connection;
+  for (const PQconninfoOption* option = options.get(); option->keyword != nullptr; ++option) {
+    if (option->val == nullptr) {
+      continue;
+    }
+    if (std::strcmp(option->keyword, "password") == 0) {
+      connection.password = option->val;
+      continue;
+    }
+    absl::StrAppend(&connection.conninfo, connection.conninfo.empty() ? "" : " ", option->keyword, "='",
+                    absl::StrReplaceAll(option->val, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
+  }
+  return connection;
+}
+
+// Everything from a descriptor.
+std::string ReadAll(int descriptor) {
+  std::string text;
+  char buffer[4096];
+  ssize_t got = 0;
+  while ((got = read(descriptor, buffer, sizeof(buffer))) > 0 || (got < 0 && errno == EINTR)) {
+    text.append(buffer, static_cast<size_t>(std::max<ssize_t>(0, got)));
+  }
+  return text;
+}
+
+// Runs a program of PostgreSQL's to its end. What it says on stderr is the error's message.
+absl::Status RunTool(std::vector<std::string> arguments, const std::string& password) {
+  const std::string program = arguments[0];
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!absl::StartsWith(*variable, "PGPASSWORD=") || password.empty()) {
+      variables.emplace_back(*variable);
+    }
+  }
+  if (!password.empty()) {
+    variables.push_back(absl::StrCat("PGPASSWORD=", password));
+  }
+  const auto pointers = [](std::vector<std::string>& texts) {
+    std::vector<char*> result;
+    for (std::string& text : texts) {
+      result.push_back(text.data());
+    }
+    result.push_back(nullptr);
+    return result;
+  };
+  int said[2];
+  if (pipe2(said, O_CLOEXEC) != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot run ", program, ": ", std::strerror(errno)));
+  }
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, said[1], STDERR_FILENO);
+  pid_t child = 0;
+  const int spawned =
+      posix_spawnp(&child, program.c_str(), &actions, nullptr, pointers(arguments).data(), pointers(variables).data());
+  posix_spawn_file_actions_destroy(&actions);
+  close(said[1]);
+  const std::string words = spawned == 0 ? ReadAll(said[0]) : "";
+  close(said[0]);
+  int status = 0;
+  while (spawned == 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (spawned == ENOENT || (WIFEXITED(status) && WEXITSTATUS(status) == kNoSuchProgram)) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "there is no ", program, " here, which comes with PostgreSQL; install it (Debian: postgresql-client)"));
+  }
+  if (spawned != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return absl::UnavailableError(
+        absl::StrCat(program, " failed: ", spawned != 0 ? std::strerror(spawned) : absl::StripAsciiWhitespace(words)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> FirstText(Transaction& transaction, absl::string_view sql) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, {}));
+  RowReader reader(rows.at(0));
+  std::string text = reader.Text();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return text;
+}
+
+}  // namespace
+
+absl::Status CopySqlite(const std::string& from, const std::string& to, const StageReport& report) {
+  DPAR_ASSIGN_OR_RETURN(const SqliteHandle source, OpenHandle(from, SQLITE_OPEN_READWRITE));
+  DPAR_ASSIGN_OR_RETURN(const SqliteHandle copy, OpenHandle(to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
+  // The steps below see one moment: without this, every commit of a server in between would start the copy anew.
+  if (sqlite3_exec(source.get(), "BEGIN; SELECT COUNT(*) FROM sqlite_master", nullptr, nullptr, nullptr) != SQLITE_OK) {
+    return CopyError(source.get(), absl::StrCat("read ", from));
+  }
+  sqlite3_backup* const backup = sqlite3_backup_init(copy.get(), "main", source.get(), "main");
+  if (backup == nullptr) {
+    return CopyError(copy.get(), absl::StrCat("copy to ", to));
+  }
+  int code = SQLITE_OK;
+  bool go_on = true;
+  while (code == SQLITE_OK && go_on) {
+    code = sqlite3_backup_step(backup, kPagesAtOnce);
+    const int pages = std::max(1, sqlite3_backup_pagecount(backup));
+    go_on = report(1 - static_cast<double>(sqlite3_backup_remaining(backup)) / pages);
+  }
+  sqlite3_backup_finish(backup);
+  if (code == SQLITE_DONE) {
+    return absl::OkStatus();
+  }
+  return go_on ? CopyError(copy.get(), absl::StrCat("copy ", from, " to ", to)) : absl::CancelledError("stopped");
+}
+
+absl::Status CheckSqlite(const std::string& path) {
+  DPAR_ASSIGN_OR_RETURN(const SqliteHandle handle, OpenHandle(path, SQLITE_OPEN_READWRITE));
+  std::string found;
+  const auto add = [](void* texts, int /*columns*/, char** values, char** /*names*/) {
+    absl::StrAppend(static_cast<std::string*>(texts), values[0] == nullptr ? "" : values[0]);
+    return 0;
+  };
+  const int code = sqlite3_exec(handle.get(), "PRAGMA integrity_check(1)", add, &found, nullptr);
+  return code == SQLITE_OK && found == "ok"
+             ? absl::OkStatus()
+             : absl::DataLossError(absl::StrCat(path, " is no sound store: ",
+                                                code == SQLITE_OK ? found : std::string(sqlite3_errmsg(handle.get()))));
+}
+
+absl::Status DumpPostgres(const std::string& uri, Transaction& transaction, const std::string& to) {
+  DPAR_ASSIGN_OR_RETURN(const Connection connection, SplitUri(uri));
+  // pg_dump takes as long as it takes, and its snapshot lasts as long as this transaction.
+  DPAR_RETURN_IF_ERROR(transaction.Execute("SET LOCAL idle_in_transaction_session_timeout = 0", {}).status());
+  DPAR_ASSIGN_OR_RETURN(const std::string snapshot, FirstText(transaction, "SELECT pg_export_snapshot()"));
+  return RunTool({"pg_dump", "--format=custom", "--no-owner", "--no-privileges", absl::StrCat("--snapshot=", snapshot),
+                  absl::StrCat("--file=", to), absl::StrCat("--dbname=", connection.conninfo)},
+                 connection.password);
+}
+
+absl::StatusOr<std::vector<std::string>> PostgresTables(Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(
+          "SELECT tablename::text FROM pg_catalog.pg_tables WHERE schemaname = current_schema() ORDER BY 1", {}));
+  std::vector<std::string> tables;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    tables.push_back(reader.Text());
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return tables;
+}
+
+absl::StatusOr<int64_t> PostgresSessions(Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT COUNT(*) FROM pg_catalog.pg_stat_activity WHERE datname = "
+                                          "current_database() AND backend_type = 'client backend' AND "
+                                          "pid <> pg_backend_pid()",
+                                          {}));
+  RowReader reader(rows.at(0));
+  const int64_t sessions = reader.Int();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return sessions;
+}
+
+absl::Status DropPostgresTables(Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> tables, PostgresTables(transaction));
+  for (const std::string& table : tables) {
+    DPAR_RETURN_IF_ERROR(
+        transaction
+            .Execute(absl::StrCat("DROP TABLE \"", absl::StrReplaceAll(table, {{"\"", "\"\""}}), "\" CASCADE"), {})
+            .status());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadPostgres(const std::string& uri, const std::string& from) {
+  DPAR_ASSIGN_OR_RETURN(const Connection connection, SplitUri(uri));
+  return RunTool({"pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges",
+                  absl::StrCat("--dbname=", connection.conninfo), from},
+                 connection.password);
+}
+
+}  // namespace dpar

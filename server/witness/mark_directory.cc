@@ -1,0 +1,184 @@
+#include "server/witness/mark_directory.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "core/certificate/digest.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "server/store/data_directory.h"
+
+namespace dpar {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr unsigned kPrivate = 0600;
+constexpr absl::string_view kMarkSuffix = ".mark";
+constexpr absl::string_view kTenants = "tenants/";
+constexpr absl::Duration kLockPatience = absl::Seconds(10);
+constexpr absl::Duration kLockPause = absl::Milliseconds(10);
+
+absl::Status WitnessError(absl::string_view action, const std::string& path, const std::string& why) {
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                   absl::StrCat("cannot ", action, " ", path, ": ", why));
+}
+
+// Whether there is a file; an error when that cannot be said.
+absl::StatusOr<bool> Exists(const std::string& path) {
+  struct stat status = {};
+  if (stat(path.c_str(), &status) == 0) {
+    return true;
+  }
+  if (errno == ENOENT) {
+    return false;
+  }
+  return WitnessError("look at", path, std::strerror(errno));
+}
+
+// What is in a directory, by name. Empty when there is none.
+absl::StatusOr<std::vector<fs::path>> Listed(const fs::path& directory) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
+       entry.increment(error)) {
+    paths.push_back(entry->path());
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return WitnessError("list", directory.string(), error.message());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+}  // namespace
+
+std::string MarkDirectory::TenantDirectory(const std::string& tenant) const {
+  return absl::StrCat(root_, "/", absl::StripPrefix(tenant, kTenants));
+}
+
+std::string MarkDirectory::File(const Content& content) const {
+  return absl::StrCat(TenantDirectory(content.tenant), "/", content.digest, kMarkSuffix);
+}
+
+absl::Status MarkDirectory::Make() const {
+  DPAR_RETURN_IF_ERROR(MakeParentDirectory(root_ + "/x"));
+  return TryWriting();
+}
+
+absl::Status MarkDirectory::TryWriting() const {
+  // Servers of a fleet may try at once, on several machines: each in a directory of its own.
+  std::string probe = root_ + "/probe-XXXXXX";
+  if (mkdtemp(probe.data()) == nullptr) {
+    return WitnessError("make a directory in", root_, std::strerror(errno));
+  }
+  const absl::Status written = WriteFileDurably(probe + "/file", "", kPrivate);
+  const absl::Status removed = RemoveTree(probe);
+  return written.ok() ? removed : written;
+}
+
+absl::StatusOr<DirectoryLock> MarkDirectory::Lock(const std::string& tenant) const {
+  const std::string path = TenantDirectory(tenant) + "/lock";
+  DPAR_RETURN_IF_ERROR(MakeParentDirectory(path));
+  const absl::Time deadline = absl::Now() + kLockPatience;
+  while (true) {
+    absl::StatusOr<DirectoryLock> lock = DirectoryLock::Acquire(path);
+    if (!absl::IsFailedPrecondition(lock.status())) {
+      return lock;
+    }
+    if (absl::Now() >= deadline) {
+      return WitnessError("lock", path, "another server holds it");
+    }
+    absl::SleepFor(kLockPause);
+  }
+}
+
+absl::StatusOr<std::optional<Mark>> MarkDirectory::Read(const Content& content) const {
+  const std::string path = File(content);
+  DPAR_ASSIGN_OR_RETURN(const bool exists, Exists(path));
+  if (!exists) {
+    return std::nullopt;
+  }
+  std::string text;
+  std::error_code error;
+  // An empty file is one that can be read, and no mark.
+  if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > 0) {
+    DPAR_ASSIGN_OR_RETURN(text, ReadWholeFile(path));
+  }
+  absl::StatusOr<Mark> mark = ParseMark(text);
+  if (absl::IsUnimplemented(mark.status())) {
+    return absl::UnimplementedError(absl::StrCat(path, ": ", mark.status().message()));
+  }
+  DPAR_RETURN_IF_ERROR(mark.status());
+  if (mark->content != content) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "it is the mark of another content");
+  }
+  return *std::move(mark);
+}
+
+absl::Status MarkDirectory::Write(const Mark& mark) const {
+  return WriteFileDurably(File(mark.content), FormatMark(mark), kPrivate);
+}
+
+absl::Status MarkDirectory::Sync(const Content& content) const {
+  return SyncDirectory(TenantDirectory(content.tenant));
+}
+
+absl::StatusOr<std::vector<Content>> MarkDirectory::List() const {
+  std::vector<Content> contents;
+  DPAR_ASSIGN_OR_RETURN(const std::vector<fs::path> tenants, Listed(root_));
+  for (const fs::path& tenant : tenants) {
+    std::error_code error;
+    const bool is_directory = fs::is_directory(tenant, error);
+    if (error && error != std::errc::no_such_file_or_directory) {
+      return WitnessError("look at", tenant.string(), error.message());
+    }
+    if (!is_directory) {
+      continue;
+    }
+    DPAR_ASSIGN_OR_RETURN(const std::vector<fs::path> files, Listed(tenant));
+    for (const fs::path& file : files) {
+      const std::string name = file.filename().string();
+      if (absl::EndsWith(name, kMarkSuffix)) {
+        contents.push_back(
+            {absl::StrCat(kTenants, tenant.filename().string()), name.substr(0, name.size() - kMarkSuffix.size())});
+      }
+    }
+  }
+  std::sort(contents.begin(), contents.end());
+  return contents;
+}
+
+absl::StatusOr<std::string> MarkDirectory::KeepContentKey(const std::string& tenant, const std::string& fresh) const {
+  const std::string path = TenantDirectory(tenant) + "/content.key";
+  DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, Lock(tenant));
+  DPAR_ASSIGN_OR_RETURN(const bool exists, Exists(path));
+  if (!exists) {
+    DPAR_RETURN_IF_ERROR(WriteFileDurably(path, absl::BytesToHexString(fresh) + "\n", kPrivate));
+    return fresh;
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  absl::StatusOr<std::string> key = HexDecode(absl::StripSuffix(text, "\n"));
+  if (!key.ok() || key->size() != fresh.size()) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT,
+                     absl::StrCat(path,
+                                  " holds no content key; without it the tenant's data is not recognised. Restore "
+                                  "the file from a copy of the witness directory"));
+  }
+  return key;
+}
+
+}  // namespace dpar

@@ -1,0 +1,280 @@
+#include "server/witness/witness.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "dpar/v1/budget.pb.h"
+#include "server/ledger/entries.h"
+#include "server/ledger/ledger.h"
+#include "server/seam.h"
+#include "server/store/datasets.h"
+#include "server/store/read_from.h"
+
+namespace dpar {
+namespace {
+
+// Jobs that one statement asks for. Texts of statements are kept, so there is one, for as many.
+constexpr size_t kJobsAtOnce = 32;
+constexpr int64_t kTenantsAtOnce = 500;
+// Some ten megabytes. All are forgotten when there are more, and asked for again.
+constexpr size_t kMaxCovered = 100'000;
+
+std::string SpendsQuery() {
+  std::string sql = absl::StrCat(
+      "SELECT l.job, l.budget_id, l.sequence, l.hash FROM jobs j "
+      "JOIN ledger_entries l ON l.budget_id = j.budget_id AND l.job = j.name AND l.kind = ",
+      static_cast<int>(v1::LedgerEntry::POST), " WHERE j.name IN (");
+  for (size_t i = 1; i <= kJobsAtOnce; ++i) {
+    absl::StrAppend(&sql, i == 1 ? "$" : ", $", i);
+  }
+  return sql + ")";
+}
+
+// What a caller is told: paths are for the log.
+absl::Status CannotMark() {
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                   "the server cannot record what was spent in its witness directory, and shows no results until it "
+                   "can; try again, and tell an operator, whose log says why");
+}
+
+// Whether the ledger has every one of the entries. It may have been replaced since they were read, as when a standby
+// without the last commits takes over.
+absl::StatusOr<bool> HasAll(Transaction& transaction, const std::vector<Spend>& spends) {
+  for (const Spend& spend : spends) {
+    DPAR_ASSIGN_OR_RETURN(const std::string hash, HashOfEntry(transaction, spend.budget_id, spend.sequence));
+    if (hash.empty() || hash != spend.hash) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool AllUpTo(const std::vector<Spend>& spends, int64_t sequence) {
+  return std::all_of(spends.begin(), spends.end(), [&](const Spend& spend) { return spend.sequence <= sequence; });
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Spend>> SpendsOf(Transaction& transaction, const std::vector<std::string>& jobs) {
+  static const auto* sql = new std::string(SpendsQuery());
+  std::vector<Spend> spends;
+  for (size_t begin = 0; begin < jobs.size(); begin += kJobsAtOnce) {
+    std::vector<Value> names(kJobsAtOnce, Value(std::string()));
+    std::copy_n(jobs.begin() + static_cast<std::ptrdiff_t>(begin), std::min(kJobsAtOnce, jobs.size() - begin),
+                names.begin());
+    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(*sql, names));
+    for (const Row& row : rows) {
+      RowReader reader(row);
+      Spend spend;
+      spend.job = reader.Text();
+      spend.budget_id = reader.Text();
+      spend.sequence = reader.Int();
+      spend.hash = reader.Text();
+      DPAR_RETURN_IF_ERROR(reader.status());
+      spends.push_back(std::move(spend));
+    }
+  }
+  return spends;
+}
+
+absl::Status Witness::Begin() {
+  DPAR_RETURN_IF_ERROR(marks_.Make());
+  DPAR_RETURN_IF_ERROR(KeepContentKeys());
+  DPAR_ASSIGN_OR_RETURN(const WitnessReport report, CompareAll(database_, marks_));
+  DPAR_RETURN_IF_ERROR(FreezeRolledBack(report));
+  return MarkUnmarked(report.unmarked);
+}
+
+absl::Status Witness::KeepContentKeys() const {
+  std::string token;
+  do {
+    DPAR_ASSIGN_OR_RETURN(const TenantPage page, ReadFrom(database_, [&](Transaction& transaction) {
+                            return ListTenants(transaction, kTenantsAtOnce, token);
+                          }));
+    for (const v1::Tenant& tenant : page.tenants) {
+      const std::string id(absl::StripPrefix(tenant.name(), "tenants/"));
+      DPAR_ASSIGN_OR_RETURN(const std::string key, ReadFrom(database_, [&](Transaction& transaction) {
+                              return TenantContentKey(transaction, id);
+                            }));
+      DPAR_ASSIGN_OR_RETURN(const std::string kept, marks_.KeepContentKey(tenant.name(), key));
+      if (kept != key) {
+        return absl::FailedPreconditionError(absl::StrCat(
+            "the witness directory ", marks_.root(), " knows another content key of ", tenant.name(),
+            " than the store: it belongs to another store, so that nothing of this one is recognised there. Set "
+            "--witness-dir to the directory that was used with this store"));
+      }
+    }
+    token = page.next_page_token;
+  } while (!token.empty());
+  return absl::OkStatus();
+}
+
+absl::Status Witness::FreezeRolledBack(const WitnessReport& report) {
+  for (const Rollback& rollback : report.rollbacks) {
+    DPAR_RETURN_IF_ERROR(Freeze(database_, rollback.budget_id, rollback.reason));
+    using Names = std::vector<std::string>;
+    DPAR_ASSIGN_OR_RETURN(const Names datasets, ReadFrom(database_, [&](Transaction& transaction) {
+                            return DatasetsOf(transaction, rollback.budget_id);
+                          }));
+    spdlog::error("witness: the budget of {} is frozen: {}", absl::StrJoin(datasets, ", "), rollback.reason);
+  }
+  if (report.unclaimed > 0) {
+    spdlog::warn(
+        "witness: {} marks are of data that this store does not know; whoever uploads it again gets a frozen budget",
+        report.unclaimed);
+  }
+  return absl::OkStatus();
+}
+
+// After an upgrade from a version without a witness, or with a new directory.
+absl::Status Witness::MarkUnmarked(const std::vector<std::string>& budgets) {
+  for (const std::string& budget : budgets) {
+    DPAR_RETURN_IF_ERROR(CoverAll(budget));
+  }
+  if (!budgets.empty()) {
+    spdlog::warn(
+        "witness: {} budgets had spent something and had no mark in {}; they were marked as they are. After an upgrade "
+        "this is to be expected; otherwise find out where the marks are gone, since a ledger that was rolled back "
+        "would "
+        "not have been noticed",
+        budgets.size(), marks_.root());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Witness::Cover(const Spend& spend) { return Cover(std::vector<Spend>{spend}); }
+
+absl::Status Witness::Cover(const std::vector<Spend>& spends) {
+  std::map<std::string, std::vector<Spend>> unknown;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const Spend& spend : spends) {
+      if (!covered_.contains(spend.hash)) {
+        unknown[spend.budget_id].push_back(spend);
+      }
+    }
+  }
+  for (const auto& [budget, of_budget] : unknown) {
+    absl::Status status = CoverSlowly(budget, of_budget);
+    const bool failed = !status.ok() && !absl::IsFailedPrecondition(status);
+    failing_ = failed;
+    if (failed) {
+      on_failure_();
+      spdlog::error("witness: no mark, so nothing is shown: {}", std::string(status.message()));
+      return CannotMark();
+    }
+    DPAR_RETURN_IF_ERROR(status);
+    Remember(of_budget);
+  }
+  return absl::OkStatus();
+}
+
+void Witness::Remember(const std::vector<Spend>& spends) {
+  const absl::MutexLock lock(&mutex_);
+  if (covered_.size() + spends.size() > kMaxCovered) {
+    covered_.clear();
+  }
+  for (const Spend& spend : spends) {
+    covered_.insert(spend.hash);
+  }
+}
+
+absl::StatusOr<absl::flat_hash_set<std::string>> Witness::CoverEach(const std::vector<Spend>& spends) {
+  absl::flat_hash_set<std::string> kept_back;
+  const absl::Status all = Cover(spends);
+  if (!absl::IsFailedPrecondition(all)) {
+    DPAR_RETURN_IF_ERROR(all);
+    return kept_back;
+  }
+  for (const Spend& spend : spends) {
+    const absl::Status one = Cover(spend);
+    if (absl::IsFailedPrecondition(one)) {
+      kept_back.insert(spend.job);
+      continue;
+    }
+    DPAR_RETURN_IF_ERROR(one);
+  }
+  return kept_back;
+}
+
+absl::Status Witness::CoverJobs(const std::vector<std::string>& jobs) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Spend> spends,
+                        ReadFrom(database_, [&](Transaction& transaction) { return SpendsOf(transaction, jobs); }));
+  return Cover(spends);
+}
+
+absl::Status Witness::CoverAll(const std::string& budget_id) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, ReadFrom(database_, [&](Transaction& transaction) {
+                          return LoadAccount(transaction, budget_id);
+                        }));
+  return Cover(Spend{"", budget_id, account.head_sequence, account.head_hash});
+}
+
+absl::Status Witness::CoverSlowly(const std::string& budget, const std::vector<Spend>& spends) {
+  DPAR_ASSIGN_OR_RETURN(const Content content,
+                        ReadFrom(database_, [&](Transaction& transaction) { return ContentOf(transaction, budget); }));
+  DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, marks_.Lock(content.tenant));
+  return Renew(budget, spends, content);
+}
+
+// The mark is read before the ledger, and nobody writes it meanwhile.
+absl::Status Witness::Renew(const std::string& budget, const std::vector<Spend>& spends, const Content& content) {
+  const absl::StatusOr<std::optional<Mark>> read = marks_.Read(content);
+  if (absl::IsDataLoss(read.status())) {
+    const std::string reason = UnreadableReason(read.status().message());
+    DPAR_RETURN_IF_ERROR(Freeze(database_, budget, reason));
+    return BudgetFrozen(budget, reason);
+  }
+  DPAR_RETURN_IF_ERROR(read.status());
+  Mark mark = read->value_or(Mark{content, budget, {}, {}});
+  Comparison found;
+  bool has_all = false;
+  DPAR_RETURN_IF_ERROR(database_.Read([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(has_all, HasAll(transaction, spends));
+    if (mark.checkpoints.empty()) {
+      DPAR_ASSIGN_OR_RETURN(found.account, LoadAccount(transaction, budget));
+      return absl::OkStatus();
+    }
+    DPAR_ASSIGN_OR_RETURN(found, CompareWithMark(transaction, budget, mark));
+    return absl::OkStatus();
+  }));
+  const Account& account = found.account;
+  if (found.rolled_back) {
+    DPAR_RETURN_IF_ERROR(Freeze(database_, budget, RollbackReason(mark)));
+  }
+  if (found.rolled_back || !account.frozen_reason.empty()) {
+    // What the mark and the ledger share was released before, and its release is known.
+    const bool known = has_all && found.common.has_value() && AllUpTo(spends, mark.checkpoints[*found.common].sequence);
+    return known ? absl::OkStatus()
+                 : BudgetFrozen(budget, found.rolled_back ? RollbackReason(mark) : account.frozen_reason);
+  }
+  if (!has_all || !AllUpTo(spends, account.head_sequence)) {
+    return absl::UnavailableError("the ledger does not have an entry that was just read from it");
+  }
+  if (mark.checkpoints.empty() || mark.last().sequence < account.head_sequence) {
+    mark.terms = MarkTerms(account.terms);
+    AddCheckpoint(mark, {account.head_sequence, account.head_hash, account.posted_units});
+    DPAR_RETURN_IF_ERROR(marks_.Write(mark));
+  } else {
+    DPAR_RETURN_IF_ERROR(marks_.Sync(content));
+  }
+  DPAR_SEAM("marked");
+  return absl::OkStatus();
+}
+
+bool Witness::Writes() {
+  if (failing_) {
+    failing_ = !marks_.TryWriting().ok();
+  }
+  return !failing_;
+}
+
+}  // namespace dpar

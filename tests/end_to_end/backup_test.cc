@@ -1,0 +1,238 @@
+// Back up, spend more, restore, try to spend again: refused, with the reason; and what an operator does then. On both
+// engines, with the real binaries over TLS.
+#include <gtest/gtest.h>
+#include <httplib.h>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "server/store/testing/private_postgres.h"
+#include "server/store/testing/temporary_store.h"
+#include "tests/end_to_end/workflow.h"
+
+namespace dpar::e2e {
+namespace {
+
+using dpar::testing::Engine;
+using dpar::testing::PrivatePostgres;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+namespace fs = std::filesystem;
+
+constexpr absl::Duration kPatience = absl::Seconds(90);
+
+class BackupTest : public ::testing::TestWithParam<Engine> {
+ protected:
+  static void SetUpTestSuite() { postgres_ = PrivatePostgres::Start(); }
+  static void TearDownTestSuite() { postgres_.reset(); }
+
+  void SetUp() override {
+    if (GetParam() == Engine::kPostgres) {
+      store_ = {"--store", postgres_->NewDatabase()};
+    }
+    server_ = std::make_unique<TestServer>(store_);
+    ASSERT_TRUE(server_->Start());
+    tenant_ = server_->NewTenant();
+  }
+
+  Client Owner() const { return server_->Owner(tenant_); }
+  // `dpard` with these arguments on the server's store.
+  CommandResult Dpard(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), BinaryPath("dpard"));
+    arguments.insert(arguments.end(), {"--data-dir", server_->data_directory()});
+    arguments.insert(arguments.end(), store_.begin(), store_.end());
+    return RunCommand(arguments, {}, kPatience);
+  }
+  // Trains to the end; the job's name.
+  std::string Train(const std::string& dataset, double epsilon) {
+    const auto job = CreateJob(Owner(), JobRequest(dataset, epsilon));
+    EXPECT_THAT(job.status, IsOk());
+    EXPECT_EQ(WaitForJob(Owner(), job.value.name()).state(), v1::Job::SUCCEEDED);
+    return job.value.name();
+  }
+  grpc::Status CertificateStatus(const std::string& job) {
+    v1::GetCertificateRequest request;
+    request.set_name(job);
+    return Owner().Call(&v1::TrainingService::Stub::GetCertificate, request).status;
+  }
+  std::string Metrics() const {
+    const std::string address = server_->http_address();
+    httplib::Client client("http://" + address);
+    const httplib::Result answer = client.Get("/metrics");
+    return answer ? answer->body : "";
+  }
+  // Waits until the metrics say so.
+  void AwaitMetric(const std::string& line) {
+    const absl::Time deadline = absl::Now() + kPatience;
+    while (Metrics().find(line) == std::string::npos) {
+      ASSERT_LT(absl::Now(), deadline) << line << " is not among\n" << Metrics();
+      absl::SleepFor(absl::Milliseconds(100));
+    }
+  }
+
+  static std::unique_ptr<PrivatePostgres> postgres_;
+  std::vector<std::string> store_;
+  std::unique_ptr<TestServer> server_;
+  TenantAccess tenant_;
+};
+
+std::unique_ptr<PrivatePostgres> BackupTest::postgres_;
+
+// What does not depend on the engine.
+class EmbeddedBackupTest : public BackupTest {};
+
+TEST_P(BackupTest, WhatWasSpentAfterTheBackupCannotBeSpentAgain) {
+  const std::string backup = server_->Scratch("backup");
+  const std::string known = UploadGraph(Owner(), tenant_.name, MakeGraph(911));
+  const std::string before = Train(known, 0.5);
+  // While the server runs.
+  const CommandResult made = Dpard({"backup", backup});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("Backed up"));
+  const std::string after = Train(known, 0.5);
+  const v1::Budget spent = GetBudget(Owner(), known);
+  ASSERT_EQ(spent.live_events(), 2);
+  // A dataset that the backup does not know at all.
+  const std::string unknown = UploadGraph(Owner(), tenant_.name, MakeGraph(912));
+  Train(unknown, 0.5);
+  const v1::Budget unknown_spent = GetBudget(Owner(), unknown);
+
+  const CommandResult served = Dpard({"restore", backup, "--replace"});
+  EXPECT_EQ(served.exit_code, 1);
+  EXPECT_THAT(served.err, HasSubstr(GetParam() == Engine::kSqlite ? "another dpard uses" : "other sessions use"));
+  ASSERT_EQ(server_->Terminate(), std::optional<int>(0));
+  const CommandResult taken = Dpard({"restore", backup});
+  EXPECT_EQ(taken.exit_code, 1);
+  EXPECT_THAT(taken.err, HasSubstr("is not empty; nothing was restored"));
+  const CommandResult restored = Dpard({"restore", backup, "--replace"});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, AllOf(HasSubstr("ledgers: 1 ok, 0 broken\n"),
+                                  HasSubstr(absl::StrCat("FROZEN: ", known, ": results were released up to entry 5")),
+                                  HasSubstr("marks: 0 ok, 1 ahead of their ledgers or unreadable, 1 of data that the "
+                                            "store does not know\n")));
+  const CommandResult checked = Dpard({"check"});
+  EXPECT_EQ(checked.exit_code, 1);
+  EXPECT_THAT(checked.out, AllOf(HasSubstr(absl::StrCat("budget of ", known, ": results were released")),
+                                 HasSubstr("frozen budgets: 1\n")));
+
+  ASSERT_TRUE(server_->Start());
+  const auto refused = CreateJob(Owner(), JobRequest(known, 0.5));
+  EXPECT_THAT(refused.status, IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::BUDGET_FROZEN));
+  EXPECT_THAT(refused.status.error_message(),
+              AllOf(HasSubstr("the ledger does not have that entry"), HasSubstr("dpard thaw")));
+  // What is known can be read.
+  EXPECT_THAT(GetJob(Owner(), before).status, IsOk());
+  EXPECT_THAT(CertificateStatus(before), IsOk());
+  EXPECT_THAT(GetJob(Owner(), after).status, IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
+  EXPECT_EQ(GetBudget(Owner(), known).frozen_reason(), refused.status.error_message());
+  EXPECT_TRUE(VerifyChain(Owner(), known).intact());
+  EXPECT_THAT(server_->Dpar(tenant_.owner_token, {"budget", "show", known}).out, HasSubstr("FROZEN"));
+  AwaitMetric("dpar_budgets_frozen 1\n");
+
+  // The same data again, under any name.
+  const std::string again = UploadGraph(Owner(), tenant_.name, MakeGraph(912));
+  EXPECT_THAT(CreateJob(Owner(), JobRequest(again, 0.5)).status,
+              IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::BUDGET_FROZEN));
+  AwaitMetric("dpar_budgets_frozen 2\n");
+
+  for (const std::string& dataset : {known, again}) {
+    const CommandResult thawed = Dpard({"thaw", dataset, "--reason", "the backup of last night was restored"});
+    ASSERT_EQ(thawed.exit_code, 0) << thawed.err;
+    EXPECT_THAT(thawed.out, HasSubstr("admits jobs again"));
+  }
+  const v1::Budget settled = GetBudget(Owner(), known);
+  EXPECT_EQ(settled.frozen_reason(), "");
+  EXPECT_EQ(settled.posted_units(), spent.posted_units());
+  EXPECT_EQ(settled.left_units(), spent.left_units());
+  EXPECT_EQ(GetBudget(Owner(), again).posted_units(), unknown_spent.posted_units());
+  EXPECT_THAT(LedgerEntries(Owner(), known).back().reason(), HasSubstr("the backup of last night was restored"));
+  Train(known, 0.5);
+  Train(again, 0.5);
+  EXPECT_TRUE(VerifyChain(Owner(), known).intact());
+  const CommandResult well = Dpard({"check"});
+  EXPECT_EQ(well.exit_code, 0) << well.out << well.err;
+  EXPECT_THAT(well.out, HasSubstr("marks: 2 ok, 0 ahead of their ledgers or unreadable, 0 of data that the store does "
+                                  "not know; frozen budgets: 0\n"));
+  const CommandResult no_need = Dpard({"thaw", known, "--reason", "once more"});
+  EXPECT_EQ(no_need.exit_code, 1);
+  EXPECT_THAT(no_need.err, HasSubstr("not frozen"));
+}
+
+TEST_P(EmbeddedBackupTest, ABackupRestoredWithoutSpendingInBetweenGoesOnAsIfNothingHappened) {
+  const std::string backup = server_->Scratch("backup");
+  const std::string dataset = UploadGraph(Owner(), tenant_.name, MakeGraph(913));
+  const std::string job = Train(dataset, 0.5);
+  ASSERT_EQ(Dpard({"backup", backup}).exit_code, 0);
+  ASSERT_EQ(server_->Terminate(), std::optional<int>(0));
+  const CommandResult restored = Dpard({"restore", backup, "--replace"});
+  ASSERT_EQ(restored.exit_code, 0) << restored.err;
+  EXPECT_THAT(restored.out, AllOf(HasSubstr("marks: 1 ok, 0 ahead"), Not(HasSubstr("FROZEN"))));
+  // The same without the marks, as on another machine.
+  const CommandResult elsewhere = Dpard({"check", "--witness-dir", server_->Scratch("elsewhere")});
+  EXPECT_EQ(elsewhere.exit_code, 1) << elsewhere.err;
+  EXPECT_THAT(elsewhere.out, HasSubstr("1 budgets have spent something and have no mark in"));
+  ASSERT_TRUE(server_->Start());
+  EXPECT_EQ(GetBudget(Owner(), dataset).frozen_reason(), "");
+  EXPECT_THAT(CertificateStatus(job), IsOk());
+  Train(dataset, 0.5);
+}
+
+TEST_P(BackupTest, NothingIsShownThatCannotBeMarked) {
+  const std::string dataset = UploadGraph(Owner(), tenant_.name, MakeGraph(914));
+  const std::string marks = absl::StrCat(server_->data_directory(), ".witness/", tenant_.id);
+  fs::rename(marks, marks + "-aside");
+  WriteFile(marks, "in the way");
+  const auto job = CreateJob(Owner(), JobRequest(dataset, 0.5));
+  ASSERT_THAT(job.status, IsOk());
+  const std::string& name = job.value.name();
+  AwaitMetric("dpar_jobs_ended_total{state=\"succeeded\"} 1\n");
+  // Whoever asks, however.
+  const auto unmarked = IsError(grpc::StatusCode::UNAVAILABLE, v1::SERVER_UNAVAILABLE);
+  EXPECT_THAT(GetJob(Owner(), name).status, unmarked);
+  EXPECT_THAT(CertificateStatus(name), unmarked);
+  EXPECT_THAT(CancelJob(Owner(), name).status, unmarked);
+  v1::ListJobsRequest list;
+  list.set_parent(tenant_.name);
+  EXPECT_THAT(Owner().Call(&v1::TrainingService::Stub::ListJobs, list).status, unmarked);
+  const Watched watched = WatchUntil(Owner(), name, IsTerminal, absl::Seconds(20));
+  EXPECT_THAT(watched.status, unmarked);
+  EXPECT_TRUE(watched.messages.empty());
+  EXPECT_THAT(Metrics(), Not(HasSubstr("dpar_witness_failures_total 0\n")));
+  // What was not released is shown.
+  EXPECT_EQ(GetBudget(Owner(), dataset).live_events(), 1);
+  fs::remove(marks);
+  fs::rename(marks + "-aside", marks);
+  EXPECT_EQ(GetJob(Owner(), name).value.state(), v1::Job::SUCCEEDED);
+  EXPECT_THAT(CertificateStatus(name), IsOk());
+  EXPECT_EQ(server_->Terminate(), std::optional<int>(0));
+  EXPECT_EQ(Dpard({"check"}).exit_code, 0);
+}
+
+TEST_P(EmbeddedBackupTest, WhatCannotBeBackedUpOrRestoredIsSaid) {
+  const CommandResult nowhere = Dpard({"restore", server_->Scratch("nothing")});
+  EXPECT_EQ(nowhere.exit_code, 1);
+  EXPECT_THAT(nowhere.err, HasSubstr("is no backup"));
+  const std::string backup = server_->Scratch("backup");
+  ASSERT_EQ(Dpard({"backup", backup}).exit_code, 0);
+  const CommandResult twice = Dpard({"backup", backup});
+  EXPECT_EQ(twice.exit_code, 1);
+  EXPECT_THAT(twice.err, HasSubstr("exists; nothing is written over"));
+  EXPECT_EQ(fs::status(backup).permissions(), fs::perms::owner_all);
+  const CommandResult stranger = Dpard({"thaw", "tenants/none/datasets/none", "--reason", "x"});
+  EXPECT_EQ(stranger.exit_code, 1);
+  EXPECT_THAT(stranger.err, HasSubstr("is no private dataset"));
+  EXPECT_EQ(Dpard({"thaw", "tenants/none/datasets/none"}).exit_code, 2);
+  EXPECT_EQ(Dpard({"backup"}).exit_code, 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Embedded, EmbeddedBackupTest, ::testing::Values(Engine::kSqlite), dpar::testing::EngineName);
+INSTANTIATE_TEST_SUITE_P(Engines, BackupTest, ::testing::ValuesIn(dpar::testing::Engines()), dpar::testing::EngineName);
+
+}  // namespace
+}  // namespace dpar::e2e
