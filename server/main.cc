@@ -20,15 +20,11 @@
 //                     what the overview tells besides the store
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
 //   WatchHub          everybody who watches a job                       server/services/watch_hub.h
-//   DatasetService, TrainingService, BudgetService, OperatorService, ServerService, OverviewService, and gRPC's health
-//                     and reflection                                    server/services
+//   Listener          gRPC's server with every service of the API       server/services/listener.h
 //   PageServer        the operator's page, on the monitor's port        server/services/page_server.h
 //
 // The main thread waits for SIGTERM or SIGINT and takes it all down in the opposite order. SIGHUP opens the audit log
 // again.
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -36,7 +32,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <climits>
 #include <csignal>
 #include <cstdlib>
@@ -53,6 +48,7 @@
 #include "absl/time/clock.h"
 #include "core/certificate/key_list.h"
 #include "core/parallel.h"
+#include "core/plan/method.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/train/device.h"
@@ -71,13 +67,9 @@
 #include "server/observe/monitor.h"
 #include "server/observe/refusals.h"
 #include "server/observe/spend_log.h"
-#include "server/services/budget_service.h"
-#include "server/services/dataset_service.h"
 #include "server/services/gate.h"
 #include "server/services/health_probe.h"
-#include "server/services/keepalive.h"
-#include "server/services/operator_service.h"
-#include "server/services/overview_service.h"
+#include "server/services/listener.h"
 #include "server/services/overviews.h"
 #include "server/services/page_server.h"
 #include "server/services/rooms.h"
@@ -85,7 +77,6 @@
 #include "server/services/stream_limiter.h"
 #include "server/services/stream_watchdog.h"
 #include "server/services/task_line.h"
-#include "server/services/training_service.h"
 #include "server/services/watch_hub.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
@@ -102,7 +93,6 @@ namespace {
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
-constexpr std::chrono::seconds kShutdownGrace{3};
 constexpr unsigned kAddressMode = 0644;
 
 // Two servers that start at once on one data directory.
@@ -187,73 +177,11 @@ v1::ServerInfo DescribeServer(const Limits& limits) {
   for (const std::string& device : AvailableDevices()) {
     info.add_devices(device);
   }
-  for (const char* method : {"features", "dpar-em0", "dpar-em1", "dpar-gm"}) {
-    info.add_methods(method);
+  for (const MethodTraits& method : Methods()) {
+    info.add_methods(method.name);
   }
   return info;
 }
-
-// The listening server and its services.
-class Listener {
- public:
-  Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, Overviews& overviews)
-      : datasets_(rooms),
-        training_(rooms),
-        budgets_(rooms),
-        operators_(rooms),
-        server_info_(rooms, std::move(info), keys),
-        overview_(rooms, overviews) {}
-
-  // For the page, which reads from the same services.
-  [[nodiscard]] PageServices page_services() const { return {server_info_, overview_, budgets_, training_}; }
-
-  // Starts accepting calls; returns host:port.
-  absl::StatusOr<std::string> Start(const Config& config, const TlsFiles& tls) {
-    DPAR_ASSIGN_OR_RETURN(const ListenAddress address, ParseListenAddress("listen", config.listen));
-    grpc::EnableDefaultHealthCheckService(true);
-    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-    grpc::ServerBuilder builder;
-    int port = 0;
-    // Without this, a second server on the same port would silently take half of its connections.
-    builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-    // The window of a stream, which gRPC would raise to whatever the connection carries: what a caller may have sent
-    // before a handler took it, and so what every upload costs in memory.
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
-    // The probe would have raised this, too: chunks come in 16 KiB pieces otherwise.
-    builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
-    builder.AddListeningPort(config.listen, MakeServerCredentials(tls.server, tls.client_authorities), &port);
-    builder.SetMaxReceiveMessageSize(static_cast<int>(config.limits.max_chunk_bytes + kMessageOverheadBytes));
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
-    SetKeepalive({}, builder);
-    grpc::ResourceQuota quota("dpard");
-    quota.SetMaxThreads(kMaxServerThreads);
-    builder.SetResourceQuota(quota);
-    for (grpc::Service* service : std::initializer_list<grpc::Service*>{&datasets_, &training_, &budgets_, &operators_,
-                                                                        &server_info_, &overview_}) {
-      builder.RegisterService(service);
-    }
-    server_ = builder.BuildAndStart();
-    if (server_ == nullptr || port == 0) {
-      return absl::UnavailableError(absl::StrCat("cannot listen on ", config.listen, "; is the port taken?"));
-    }
-    server_->GetHealthCheckService()->SetServingStatus(true);
-    return absl::StrCat(address.host, ":", port);
-  }
-
-  void Drain() { server_->GetHealthCheckService()->SetServingStatus(false); }
-
-  void Stop() { server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace); }
-
- private:
-  DatasetServiceImpl datasets_;
-  TrainingServiceImpl training_;
-  BudgetServiceImpl budgets_;
-  OperatorServiceImpl operators_;
-  ServerServiceImpl server_info_;
-  OverviewServiceImpl overview_;
-  std::unique_ptr<grpc::Server> server_;
-};
 
 // Jobs at once, and what each gets of the cores.
 WorkerOptions WorkerOptionsOf(const Config& config) {
@@ -313,7 +241,9 @@ absl::Status Listen(const Config& config, const TlsFiles& tls, const Rooms& room
                                            [&page](const TlsRequest& request) { return page.Answer(request); }));
   }
   const absl::Cleanup end_page = [&monitor] { monitor.EndPage(); };
-  DPAR_ASSIGN_OR_RETURN(const std::string address, listener.Start(config, tls));
+  DPAR_ASSIGN_OR_RETURN(const std::string address,
+                        listener.Start(config.listen, config.limits.max_chunk_bytes + kMessageOverheadBytes,
+                                       MakeServerCredentials(tls.server, tls.client_authorities)));
   const std::string address_file = AddressFile(config, directory);
   const absl::Status announced = WriteFileDurably(address_file, address, kAddressMode);
   if (announced.ok()) {

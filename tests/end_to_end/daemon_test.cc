@@ -129,7 +129,8 @@ TEST_F(DaemonTest, InfoNamesTheVersionTheMethodAndTheSigningKey) {
   v1::GetServerInfoRequest ask;
   const auto info = operating.Call(&v1::ServerService::Stub::GetServerInfo, ask);
   ASSERT_THAT(info.status, IsOk());
-  EXPECT_THAT(info.value.methods(), ::testing::ElementsAre("features", "dpar-em0", "dpar-em1", "dpar-gm"));
+  EXPECT_THAT(info.value.methods(),
+              ::testing::ElementsAre("features", "dpar-em0", "dpar-em1", "dpar-gm", "gap", "sage"));
   EXPECT_THAT(info.value.version(), ::testing::MatchesRegex("[0-9]+\\.[0-9]+\\.[0-9]+"));
   EXPECT_EQ(info.value.limits().default_cap_epsilon(), 8);
   EXPECT_GE(info.value.devices_size(), 1);

@@ -1,0 +1,66 @@
+#include "server/services/listener.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+
+#include <chrono>
+#include <initializer_list>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/limits.h"
+#include "server/services/keepalive.h"
+
+namespace dpar {
+namespace {
+
+constexpr std::chrono::seconds kShutdownGrace{3};
+
+}  // namespace
+
+Listener::Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, Overviews& overviews)
+    : datasets_(rooms),
+      training_(rooms),
+      budgets_(rooms),
+      operators_(rooms),
+      server_info_(rooms, std::move(info), keys),
+      overview_(rooms, overviews) {}
+
+absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t max_message_bytes,
+                                            const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  int port = 0;
+  // Without this, a second server on the same port would silently take half of its connections.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // The window of a stream, which gRPC would raise to whatever the connection carries: what a caller may have sent
+  // before a handler took it, and so what every upload costs in memory.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
+  // The probe would have raised this, too: chunks come in 16 KiB pieces otherwise.
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
+  builder.AddListeningPort(listen, credentials, &port);
+  builder.SetMaxReceiveMessageSize(static_cast<int>(max_message_bytes));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+  SetKeepalive({}, builder);
+  grpc::ResourceQuota quota("dpard");
+  quota.SetMaxThreads(kMaxServerThreads);
+  builder.SetResourceQuota(quota);
+  for (grpc::Service* service : std::initializer_list<grpc::Service*>{&datasets_, &training_, &budgets_, &operators_,
+                                                                      &server_info_, &overview_}) {
+    builder.RegisterService(service);
+  }
+  server_ = builder.BuildAndStart();
+  if (server_ == nullptr || port == 0) {
+    return absl::UnavailableError(absl::StrCat("cannot listen on ", listen, "; is the port taken?"));
+  }
+  server_->GetHealthCheckService()->SetServingStatus(true);
+  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+}
+
+void Listener::Drain() { server_->GetHealthCheckService()->SetServingStatus(false); }
+
+void Listener::Stop() { server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace); }
+
+}  // namespace dpar

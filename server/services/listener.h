@@ -1,0 +1,56 @@
+// gRPC's server with every service of the API, its health service and reflection.
+#ifndef DPAR_SERVER_SERVICES_LISTENER_H_
+#define DPAR_SERVER_SERVICES_LISTENER_H_
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "dpar/v1/server.pb.h"
+#include "server/auth/signing_keys.h"
+#include "server/services/budget_service.h"
+#include "server/services/dataset_service.h"
+#include "server/services/operator_service.h"
+#include "server/services/overview_service.h"
+#include "server/services/overviews.h"
+#include "server/services/page_server.h"
+#include "server/services/rooms.h"
+#include "server/services/server_service.h"
+#include "server/services/training_service.h"
+
+namespace dpar {
+
+// What it is made with outlives it.
+class Listener {
+ public:
+  Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, Overviews& overviews);
+
+  // For the page, which reads from the same services.
+  [[nodiscard]] PageServices page_services() const { return {server_info_, overview_, budgets_, training_}; }
+
+  // Starts accepting calls at HOST:PORT, port 0 being one that is free, with messages of so many bytes at most; returns
+  // host:port. UNAVAILABLE when the port is taken.
+  absl::StatusOr<std::string> Start(const std::string& listen, int64_t max_message_bytes,
+                                    const std::shared_ptr<grpc::ServerCredentials>& credentials);
+
+  // Says of itself that it does not serve, so that nobody new comes.
+  void Drain();
+  // Ends, with calls that take longer than a moment cut off.
+  void Stop();
+
+ private:
+  DatasetServiceImpl datasets_;
+  TrainingServiceImpl training_;
+  BudgetServiceImpl budgets_;
+  OperatorServiceImpl operators_;
+  ServerServiceImpl server_info_;
+  OverviewServiceImpl overview_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_SERVICES_LISTENER_H_
