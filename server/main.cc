@@ -81,6 +81,7 @@
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/upkeep/commands.h"
+#include "server/upkeep/restore.h"
 #include "server/uploads/janitor.h"
 #include "server/uploads/uploads.h"
 #include "server/witness/witness.h"
@@ -343,6 +344,7 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
     DPAR_ASSIGN_OR_RETURN(DirectoryLock acquired, DirectoryLock::Acquire(directory.Lock()));
     lock.emplace(std::move(acquired));
   }
+  DPAR_RETURN_IF_ERROR(CheckRestored(directory));
   if (config.parts != Config::Parts::kWorkerOnly) {
     // What a crash left behind points nowhere.
     DPAR_RETURN_IF_ERROR(RemoveTree(AddressFile(config, directory)));

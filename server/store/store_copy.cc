@@ -27,6 +27,18 @@ namespace {
 constexpr int kPagesAtOnce = 4096;
 constexpr int kBusyTimeoutMilliseconds = 10'000;
 constexpr int kNoSuchProgram = 127;
+constexpr int kKilled = -1;
+
+// How psql ends when it, or a statement of its script, fails. Either way its one transaction was rolled back; what it
+// says when the connection breaks is another code.
+constexpr int kPsqlFatal = 1;
+constexpr int kPsqlStatementFailed = 3;
+
+// Also those that the dump does not know, as when a newer store is replaced by an older backup.
+constexpr char kDropAllTables[] =
+    "DO $$ DECLARE found record; BEGIN "
+    "FOR found IN SELECT schemaname, tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema() LOOP "
+    "EXECUTE format('DROP TABLE %I.%I CASCADE', found.schemaname, found.tablename); END LOOP; END $$";
 
 using SqliteHandle = std::unique_ptr<sqlite3, decltype(&sqlite3_close)>;
 
@@ -83,8 +95,14 @@ std::string ReadAll(int descriptor) {
   return text;
 }
 
-// Runs a program of PostgreSQL's to its end. What it says on stderr is the error's message.
-absl::Status RunTool(std::vector<std::string> arguments, const std::string& password) {
+// How a program ended, and what it said on stderr.
+struct ToolEnd {
+  int exit_code = 0;  // kKilled when it was ended by a signal
+  std::string words;
+};
+
+// Runs a program of PostgreSQL's to its end. FAILED_PRECONDITION when there is none.
+absl::StatusOr<ToolEnd> RunTool(std::vector<std::string> arguments, const std::string& password) {
   const std::string program = arguments[0];
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -124,11 +142,11 @@ absl::Status RunTool(std::vector<std::string> arguments, const std::string& pass
     return absl::FailedPreconditionError(absl::StrCat(
         "there is no ", program, " here, which comes with PostgreSQL; install it (Debian: postgresql-client)"));
   }
-  if (spawned != 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-    return absl::UnavailableError(
-        absl::StrCat(program, " failed: ", spawned != 0 ? std::strerror(spawned) : absl::StripAsciiWhitespace(words)));
+  if (spawned != 0) {
+    return absl::UnavailableError(absl::StrCat("cannot run ", program, ": ", std::strerror(spawned)));
   }
-  return absl::OkStatus();
+  return ToolEnd{WIFEXITED(status) ? WEXITSTATUS(status) : kKilled,
+                 WIFEXITED(status) ? std::string(absl::StripAsciiWhitespace(words)) : "it was killed"};
 }
 
 absl::StatusOr<std::string> FirstText(Transaction& transaction, absl::string_view sql) {
@@ -185,9 +203,11 @@ absl::Status DumpPostgres(const std::string& uri, Transaction& transaction, cons
   // pg_dump takes as long as it takes, and its snapshot lasts as long as this transaction.
   DPAR_RETURN_IF_ERROR(transaction.Execute("SET LOCAL idle_in_transaction_session_timeout = 0", {}).status());
   DPAR_ASSIGN_OR_RETURN(const std::string snapshot, FirstText(transaction, "SELECT pg_export_snapshot()"));
-  return RunTool({"pg_dump", "--format=custom", "--no-owner", "--no-privileges", absl::StrCat("--snapshot=", snapshot),
-                  absl::StrCat("--file=", to), absl::StrCat("--dbname=", connection.conninfo)},
-                 connection.password);
+  DPAR_ASSIGN_OR_RETURN(const ToolEnd end, RunTool({"pg_dump", "--format=custom", "--no-owner", "--no-privileges",
+                                                    absl::StrCat("--snapshot=", snapshot), absl::StrCat("--file=", to),
+                                                    absl::StrCat("--dbname=", connection.conninfo)},
+                                                   connection.password));
+  return end.exit_code == 0 ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("pg_dump failed: ", end.words));
 }
 
 absl::StatusOr<std::vector<std::string>> PostgresTables(Transaction& transaction) {
@@ -216,22 +236,26 @@ absl::StatusOr<int64_t> PostgresSessions(Transaction& transaction) {
   return sessions;
 }
 
-absl::Status DropPostgresTables(Transaction& transaction) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> tables, PostgresTables(transaction));
-  for (const std::string& table : tables) {
-    DPAR_RETURN_IF_ERROR(
-        transaction
-            .Execute(absl::StrCat("DROP TABLE \"", absl::StrReplaceAll(table, {{"\"", "\"\""}}), "\" CASCADE"), {})
-            .status());
-  }
-  return absl::OkStatus();
+absl::Status WritePostgresScript(const std::string& dump, const std::string& to) {
+  DPAR_ASSIGN_OR_RETURN(
+      const ToolEnd end,
+      RunTool({"pg_restore", "--no-owner", "--no-privileges", absl::StrCat("--file=", to), dump}, ""));
+  return end.exit_code == 0 ? absl::OkStatus() : absl::DataLossError(absl::StrCat("pg_restore failed: ", end.words));
 }
 
-absl::Status LoadPostgres(const std::string& uri, const std::string& from) {
+absl::Status ReplacePostgres(const std::string& uri, const std::string& script) {
   DPAR_ASSIGN_OR_RETURN(const Connection connection, SplitUri(uri));
-  return RunTool({"pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges",
-                  absl::StrCat("--dbname=", connection.conninfo), from},
-                 connection.password);
+  DPAR_ASSIGN_OR_RETURN(const ToolEnd end,
+                        RunTool({"psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--single-transaction",
+                                 "--output=/dev/null", absl::StrCat("--command=", kDropAllTables),
+                                 absl::StrCat("--file=", script), absl::StrCat("--dbname=", connection.conninfo)},
+                                connection.password));
+  if (end.exit_code == 0) {
+    return absl::OkStatus();
+  }
+  const std::string message = absl::StrCat("psql failed: ", end.words);
+  return end.exit_code == kPsqlFatal || end.exit_code == kPsqlStatementFailed ? absl::DataLossError(message)
+                                                                              : absl::UnavailableError(message);
 }
 
 }  // namespace dpar

@@ -28,10 +28,14 @@ absl::Status DumpPostgres(const std::string& uri, Transaction& transaction, cons
 absl::StatusOr<std::vector<std::string>> PostgresTables(Transaction& transaction);
 // Other sessions that are connected to it.
 absl::StatusOr<int64_t> PostgresSessions(Transaction& transaction);
-absl::Status DropPostgresTables(Transaction& transaction);
 
-// Fills an empty database from such a dump, whole or not at all.
-absl::Status LoadPostgres(const std::string& uri, const std::string& from);
+// Writes what such a dump does as statements to a file. DATA_LOSS when the dump cannot be read to its end;
+// FAILED_PRECONDITION when there is no pg_restore.
+absl::Status WritePostgresScript(const std::string& dump, const std::string& to);
+// Drops every table that the database has and runs those statements, in one transaction. DATA_LOSS when one of them
+// fails: then the database is as it was. UNAVAILABLE when nobody knows whether the transaction was committed;
+// FAILED_PRECONDITION when there is no psql, and nothing was done.
+absl::Status ReplacePostgres(const std::string& uri, const std::string& script);
 
 }  // namespace dpar
 

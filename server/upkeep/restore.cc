@@ -25,7 +25,14 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kReplacedPrefix[] = "replaced-";
-constexpr char kPartSuffix[] = ".part";
+// Where a restore gathers what it will put in place; and an empty file while it replaces what was there.
+constexpr char kStaging[] = "restoring.files";
+constexpr char kRestoring[] = "restoring";
+// A dump of PostgreSQL's as statements, in there.
+constexpr char kScript[] = "store.sql";
+constexpr unsigned kPrivate = 0600;
+constexpr char kUntouched[] = "; nothing was restored, and what was there before is as it was";
+constexpr char kCutOff[] = "; part of what was there may have been replaced, so run `dpard restore --replace` again";
 constexpr absl::Duration kSessionPatience = absl::Seconds(5);
 constexpr absl::Duration kSessionPause = absl::Milliseconds(100);
 
@@ -56,17 +63,24 @@ absl::StatusOr<Manifest> Verify(const std::string& source, std::ostream& progres
   return manifest;
 }
 
-// What is in the directory besides its lock, what earlier restores moved aside, and what file systems put there.
-std::vector<fs::path> Contents(const DataDirectory& directory) {
+std::vector<fs::path> Listed(const std::string& directory) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator entry(directory.root(), error); !error && entry != fs::directory_iterator();
+  for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    if (name != "lock" && name != "lost+found" && !absl::StartsWith(name, kReplacedPrefix)) {
-      found.push_back(entry->path());
-    }
+    found.push_back(entry->path());
   }
+  return found;
+}
+
+// What is in the directory besides its lock, what restores have put or moved there, and what file systems do.
+std::vector<fs::path> Contents(const DataDirectory& directory) {
+  std::vector<fs::path> found = Listed(directory.root());
+  std::erase_if(found, [](const fs::path& path) {
+    const std::string name = path.filename().string();
+    return name == "lock" || name == "lost+found" || absl::StartsWith(name, kRestoring) ||
+           absl::StartsWith(name, kReplacedPrefix);
+  });
   // SQLite's log goes after the store: a store without it would be whole, and older than it was.
   std::stable_partition(found.begin(), found.end(), [](const fs::path& path) {
     return !absl::EndsWith(path.string(), "-wal") && !absl::EndsWith(path.string(), "-shm");
@@ -90,12 +104,16 @@ absl::Status CheckApart(const DataDirectory& directory, const std::string& sourc
   return absl::OkStatus();
 }
 
+absl::Status Rename(const std::string& from, const std::string& to) {
+  return rename(from.c_str(), to.c_str()) == 0
+             ? absl::OkStatus()
+             : absl::UnavailableError(absl::StrCat("cannot move ", from, " to ", to, ": ", std::strerror(errno)));
+}
+
 absl::Status MoveAside(const std::vector<fs::path>& contents, const std::string& aside) {
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(aside + "/x"));
   for (const fs::path& path : contents) {
-    if (rename(path.c_str(), (fs::path(aside) / path.filename()).c_str()) != 0) {
-      return absl::UnavailableError(absl::StrCat("cannot move ", path.string(), ": ", std::strerror(errno)));
-    }
+    DPAR_RETURN_IF_ERROR(Rename(path, fs::path(aside) / path.filename()));
   }
   return SyncDirectory(aside);
 }
@@ -131,14 +149,8 @@ absl::Status CheckPostgres(const std::string& uri, bool replace) {
   return tables.empty() || replace ? absl::OkStatus() : InUse("the database");
 }
 
-absl::Status FillPostgres(const std::string& uri, const std::string& dump) {
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenPostgres(uri));
-  DPAR_RETURN_IF_ERROR(database->Write([](Transaction& transaction) { return DropPostgresTables(transaction); }));
-  return LoadPostgres(uri, dump);
-}
-
-absl::Status CopyBack(const DataDirectory& directory, const std::string& source, const Manifest& manifest,
-                      std::ostream& progress) {
+absl::Status CopyTo(const std::string& staging, const std::string& source, const Manifest& manifest,
+                    std::ostream& progress) {
   int64_t total = 0;
   for (const BackedUpFile& file : manifest.files) {
     total += file.bytes;
@@ -148,9 +160,7 @@ absl::Status CopyBack(const DataDirectory& directory, const std::string& source,
     if (file.path == kPostgresDump) {
       continue;
     }
-    // The store gets its name when everything that it names is there.
-    const std::string target =
-        absl::StrCat(directory.root(), "/", file.path, file.path == kSqliteCopy ? kPartSuffix : "");
+    const std::string target = absl::StrCat(staging, "/", file.path);
     DPAR_ASSIGN_OR_RETURN(const BackedUpFile copied,
                           CopyFileDurably(absl::StrCat(source, "/", file.path), target, file.path, meter));
     if (copied != file) {
@@ -160,16 +170,60 @@ absl::Status CopyBack(const DataDirectory& directory, const std::string& source,
   return absl::OkStatus();
 }
 
-absl::Status PlaceSqlite(const DataDirectory& directory) {
-  const std::string part = directory.Database() + kPartSuffix;
-  DPAR_RETURN_IF_ERROR(CheckSqlite(part));
-  if (rename(part.c_str(), directory.Database().c_str()) != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot rename ", part, ": ", std::strerror(errno)));
+// Everything that a restore needs, beside what it will replace: until it is whole, nothing else is touched.
+absl::Status Stage(const std::string& staging, const std::string& source, const Manifest& manifest,
+                   std::ostream& progress) {
+  DPAR_RETURN_IF_ERROR(RemoveTree(staging));
+  DPAR_RETURN_IF_ERROR(MakeParentDirectory(staging + "/x"));
+  DPAR_RETURN_IF_ERROR(CopyTo(staging, source, manifest, progress));
+  if (!manifest.is_postgres()) {
+    return CheckSqlite(absl::StrCat(staging, "/", kSqliteCopy));
   }
+  // Filled where it is, so that nobody else may ever read it.
+  const std::string script = absl::StrCat(staging, "/", kScript);
+  DPAR_RETURN_IF_ERROR(WriteFileDurably(script, "", kPrivate));
+  return WritePostgresScript(absl::StrCat(source, "/", kPostgresDump), script);
+}
+
+// The store goes in last.
+absl::Status MoveIn(const DataDirectory& directory, const std::string& staging) {
+  std::vector<fs::path> paths = Listed(staging);
+  std::stable_partition(paths.begin(), paths.end(),
+                        [](const fs::path& path) { return path.filename() != kSqliteCopy; });
+  for (const fs::path& path : paths) {
+    DPAR_RETURN_IF_ERROR(Rename(path, absl::StrCat(directory.root(), "/", path.filename().string())));
+  }
+  DPAR_RETURN_IF_ERROR(RemoveTree(staging));
   return SyncDirectory(directory.root());
 }
 
+// Replaces what is there by what was gathered; PostgreSQL's tables first, which are replaced all or none of them.
+// DATA_LOSS and FAILED_PRECONDITION: nothing was.
+absl::Status Replace(const StorePlace& place, const std::string& staging, const std::vector<fs::path>& contents,
+                     absl::Time now) {
+  if (!place.postgres_uri.empty()) {
+    const std::string script = absl::StrCat(staging, "/", kScript);
+    DPAR_RETURN_IF_ERROR(ReplacePostgres(place.postgres_uri, script));
+    DPAR_RETURN_IF_ERROR(RemoveTree(script));
+  }
+  if (!contents.empty()) {
+    DPAR_RETURN_IF_ERROR(
+        MoveAside(contents, absl::StrCat(place.directory.root(), "/", kReplacedPrefix,
+                                         absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()))));
+  }
+  return MoveIn(place.directory, staging);
+}
+
 }  // namespace
+
+absl::Status CheckRestored(const DataDirectory& directory) {
+  std::error_code error;
+  return fs::exists(absl::StrCat(directory.root(), "/", kRestoring), error)
+             ? absl::FailedPreconditionError(absl::StrCat(
+                   "a restore was cut off while it replaced what is in ", directory.root(),
+                   ", so that part of it may be what was there before: run `dpard restore --replace` again"))
+             : absl::OkStatus();
+}
 
 absl::StatusOr<Manifest> Restore(const StorePlace& place, const std::string& source, bool replace, absl::Time now,
                                  std::ostream& progress) {
@@ -187,18 +241,26 @@ absl::StatusOr<Manifest> Restore(const StorePlace& place, const std::string& sou
     DPAR_RETURN_IF_ERROR(CheckPostgres(place.postgres_uri, replace));
   }
   const std::vector<fs::path> contents = Contents(place.directory);
-  if (!contents.empty()) {
-    if (!replace) {
-      return InUse(place.directory.root());
-    }
-    DPAR_RETURN_IF_ERROR(
-        MoveAside(contents, absl::StrCat(place.directory.root(), "/", kReplacedPrefix,
-                                         absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()))));
+  if (!contents.empty() && !replace) {
+    return InUse(place.directory.root());
   }
-  DPAR_RETURN_IF_ERROR(CopyBack(place.directory, backup, manifest, progress));
-  DPAR_RETURN_IF_ERROR(manifest.is_postgres()
-                           ? FillPostgres(place.postgres_uri, absl::StrCat(backup, "/", kPostgresDump))
-                           : PlaceSqlite(place.directory));
+  const std::string staging = absl::StrCat(place.directory.root(), "/", kStaging);
+  const std::string restoring = absl::StrCat(place.directory.root(), "/", kRestoring);
+  const bool cut_off_before = !CheckRestored(place.directory).ok();
+  absl::Status status = Stage(staging, backup, manifest, progress);
+  bool untouched = !status.ok();
+  if (status.ok()) {
+    DPAR_RETURN_IF_ERROR(WriteFileDurably(restoring, "", kPrivate));
+    status = Replace(place, staging, contents, now);
+    untouched = absl::IsDataLoss(status) || absl::IsFailedPrecondition(status);
+    if (status.ok() || (untouched && !cut_off_before)) {
+      DPAR_RETURN_IF_ERROR(RemoveTree(restoring));
+    }
+  }
+  if (!status.ok()) {
+    RemoveTree(staging).IgnoreError();
+    return absl::Status(status.code(), absl::StrCat(status.message(), untouched ? kUntouched : kCutOff));
+  }
   return manifest;
 }
 
