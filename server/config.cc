@@ -325,12 +325,15 @@ void AddStoreCommands(CLI::App& app, Flags& flags) {
           "verify a backup, put it back, verify its ledgers, and freeze budgets that have spent more since");
   restore->add_option("SRC", flags.place, "what `dpard backup` made")->required();
   restore->add_flag("--replace", flags.replace,
-                    "also where there is something: files are moved to replaced-TIME, tables of PostgreSQL dropped");
+                    "also where there is something: files are moved to replaced-TIME, tables of PostgreSQL replaced");
   CLI::App* thaw = add("thaw", Config::Command::kThaw,
                        "debit what a frozen budget's ledger does not know of, and admit jobs again; also while servers "
                        "run");
   thaw->add_option("DATASET", flags.dataset, "tenants/TENANT/datasets/ID")->required();
   thaw->add_option("--reason", flags.reason, "why, in one line that the ledger keeps")->required();
+  CLI::App* adopt = add("adopt-witness", Config::Command::kAdoptWitness,
+                        "make an empty directory the store's witness directory, in the place of one that is lost");
+  adopt->add_option("--reason", flags.reason, "why, in one line that the store keeps")->required();
 }
 
 absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments, const std::vector<Setting>& settings) {

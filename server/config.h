@@ -22,6 +22,7 @@ struct Config {
     kBackup,
     kRestore,
     kThaw,
+    kAdoptWitness,
     kListKeys,
     kPrintKeys,
     kRotateKey,
@@ -32,7 +33,7 @@ struct Config {
   Command command = Command::kServe;
   Parts parts = Parts::kAll;
   std::string key_id;    // of kRevokeKey
-  std::string reason;    // of kRevokeKey and kThaw
+  std::string reason;    // of kRevokeKey, kThaw and kAdoptWitness
   std::string place;     // of kBackup and kRestore: where the backup is
   bool replace = false;  // of kRestore: also where there is something
   std::string dataset;   // of kThaw

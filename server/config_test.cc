@@ -331,8 +331,16 @@ TEST_F(ConfigTest, CommandsAboutTheStoreTakeTheirArguments) {
   EXPECT_EQ(thaw.command, Config::Command::kThaw);
   EXPECT_EQ(thaw.dataset, "tenants/a/datasets/d");
   EXPECT_EQ(thaw.reason, "two words");
-  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
-           {"backup"}, {"restore"}, {"thaw", "d"}, {"thaw", "--reason", "x"}, {"backup", "a", "b"}}) {
+  const Config adopt = Parse({"adopt-witness", "--reason", "two words", "--witness-dir", "/w"}).value().config;
+  EXPECT_EQ(adopt.command, Config::Command::kAdoptWitness);
+  EXPECT_EQ(adopt.reason, "two words");
+  EXPECT_EQ(adopt.witness_dir, "/w");
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{{"backup"},
+                                                                                     {"restore"},
+                                                                                     {"thaw", "d"},
+                                                                                     {"thaw", "--reason", "x"},
+                                                                                     {"adopt-witness"},
+                                                                                     {"backup", "a", "b"}}) {
     EXPECT_EQ(Parse(wrong).status().code(), absl::StatusCode::kInvalidArgument) << wrong[0];
   }
 }

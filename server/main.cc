@@ -6,8 +6,8 @@
 //   Initialise        certificates, signing key, first operator token   server/auth/initialise.h
 //   SigningKeys       what certificates are signed with                 server/auth/signing_keys.h
 //                     `dpard keys` changes them and stops               server/auth/key_commands.h
-//   CheckEverything, MakeBackup, RestoreBackup, ThawBudget              server/upkeep/commands.h
-//                     instead of all that follows, for their commands
+//   CheckEverything, MakeBackup, RestoreBackup, ThawBudget,             server/upkeep/commands.h
+//   AdoptWitness      instead of all that follows, for their commands
 //   ReportHealth      the same for `dpard health`                       server/services/health_probe.h
 //   Witness           marks of what was spent, outside of the store     server/witness/witness.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
@@ -397,6 +397,9 @@ absl::StatusOr<std::optional<int>> RunAside(const Config& config) {
     case Config::Command::kThaw:
       done = ThawBudget(place, WitnessDirectory(config), config.dataset, config.reason, UserName(), absl::Now(),
                         std::cout);
+      break;
+    case Config::Command::kAdoptWitness:
+      done = AdoptWitness(place, WitnessDirectory(config), config.reason, UserName(), absl::Now(), std::cout);
       break;
     case Config::Command::kHealth:
       done = ReportHealth(AddressFile(config, directory), std::cout);

@@ -179,12 +179,27 @@ CREATE INDEX budgets_frozen ON budgets (id) WHERE frozen_reason <> '';
 CREATE INDEX contents_by_budget ON contents (budget_id)
 )sql";
 
+// Ids of the witness directories that the store was served with, oldest first (server/witness/pairing.h).
+constexpr const char* kVersion8 = R"sql(
+CREATE TABLE witness_ids (
+  number BIGINT PRIMARY KEY,
+  id TEXT NOT NULL,
+  time BIGINT NOT NULL,
+  reason TEXT NOT NULL)
+)sql";
+
 struct Step {
   const char* both = "";
   const char* postgres = "";
 };
-constexpr std::array<Step, kSchemaVersion> kSteps = {
-    {{kVersion1}, {kVersion2}, {kVersion3}, {kVersion4}, {"", kVersion5OfPostgres}, {kVersion6}, {kVersion7}}};
+constexpr std::array<Step, kSchemaVersion> kSteps = {{{kVersion1},
+                                                      {kVersion2},
+                                                      {kVersion3},
+                                                      {kVersion4},
+                                                      {"", kVersion5OfPostgres},
+                                                      {kVersion6},
+                                                      {kVersion7},
+                                                      {kVersion8}}};
 
 // Two servers that start at once on an empty store.
 constexpr absl::Duration kMigrationPatience = absl::Minutes(1);

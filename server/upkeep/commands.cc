@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -14,10 +16,12 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/auth/signing_keys.h"
+#include "server/directory_lock.h"
 #include "server/store/check_datasets.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"
 #include "server/upkeep/restore.h"
+#include "server/witness/pairing.h"
 #include "server/witness/rollback.h"
 #include "server/witness/witness.h"
 #include "server/worker/check_ledgers.h"
@@ -83,7 +87,23 @@ void WarnOfUnmarked(const WitnessReport& report, const std::string& witness_dire
   }
 }
 
+// Marks of another store say nothing: a line when they are, and how many faults that is.
+absl::StatusOr<int64_t> CheckPair(Database& database, const MarkDirectory& marks, std::ostream& out) {
+  const absl::Status paired = CheckPaired(database, marks);
+  if (!paired.ok() && !absl::IsFailedPrecondition(paired) && !absl::IsDataLoss(paired)) {
+    return paired;
+  }
+  if (!paired.ok()) {
+    out << "marks: " << paired.message() << std::endl;
+  }
+  return paired.ok() ? 0 : 1;
+}
+
 absl::StatusOr<int64_t> CheckMarks(Database& database, const MarkDirectory& marks, std::ostream& out) {
+  DPAR_ASSIGN_OR_RETURN(const int64_t strange, CheckPair(database, marks, out));
+  if (strange > 0) {
+    return strange;
+  }
   DPAR_ASSIGN_OR_RETURN(const WitnessReport report, CompareAll(database, marks));
   for (const Rollback& rollback : report.rollbacks) {
     DPAR_ASSIGN_OR_RETURN(const std::string datasets, DatasetNames(database, rollback.budget_id));
@@ -110,6 +130,14 @@ absl::Status RequireStore(const StorePlace& place) {
         absl::StrCat("there is no store at ", place.directory.Database(), "; is --data-dir right?"));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckReason(const std::string& reason) {
+  return reason.empty() || reason.size() > kMaxReason ||
+                 std::any_of(reason.begin(), reason.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })
+             ? absl::InvalidArgumentError(
+                   absl::StrCat("--reason is 1 to ", kMaxReason, " characters without control characters"))
+             : absl::OkStatus();
 }
 
 }  // namespace
@@ -153,6 +181,10 @@ absl::StatusOr<int64_t> RestoreBackup(const StorePlace& place, const std::string
   const KeyReader read_keys = [&place] { return ReadSigningKeys(place.directory); };
   DPAR_ASSIGN_OR_RETURN(const int64_t broken, CheckLedgers(*database, read_keys, out));
   const MarkDirectory marks(witness_directory);
+  DPAR_ASSIGN_OR_RETURN(const int64_t strange, CheckPair(*database, marks, out));
+  if (strange > 0) {
+    return broken + strange;
+  }
   DPAR_ASSIGN_OR_RETURN(const WitnessReport report, CompareAll(*database, marks));
   for (const Rollback& rollback : report.rollbacks) {
     DPAR_RETURN_IF_ERROR(Freeze(*database, rollback.budget_id, rollback.reason));
@@ -167,11 +199,7 @@ absl::StatusOr<int64_t> RestoreBackup(const StorePlace& place, const std::string
 
 absl::Status ThawBudget(const StorePlace& place, const std::string& witness_directory, const std::string& dataset,
                         const std::string& reason, const std::string& user, absl::Time now, std::ostream& out) {
-  if (reason.empty() || reason.size() > kMaxReason ||
-      std::any_of(reason.begin(), reason.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--reason is 1 to ", kMaxReason, " characters without control characters"));
-  }
+  DPAR_RETURN_IF_ERROR(CheckReason(reason));
   DPAR_RETURN_IF_ERROR(RequireStore(place));
   const std::string name(absl::StripSuffix(dataset, "/budget"));
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(place));
@@ -182,11 +210,35 @@ absl::Status ThawBudget(const StorePlace& place, const std::string& witness_dire
     return absl::NotFoundError(absl::StrCat(name, " is no private dataset; say tenants/TENANT/datasets/ID"));
   }
   DPAR_RETURN_IF_ERROR(budget.status());
-  DPAR_ASSIGN_OR_RETURN(const Thawed thawed,
-                        Thaw(*database, MarkDirectory(witness_directory), *budget,
-                             absl::StrCat(reason, " (dpard thaw, user ", user, ")"), {"server", now}));
+  const MarkDirectory marks(witness_directory);
+  DPAR_RETURN_IF_ERROR(CheckPaired(*database, marks));
+  DPAR_ASSIGN_OR_RETURN(
+      const Thawed thawed,
+      Thaw(*database, marks, *budget, absl::StrCat(reason, " (dpard thaw, user ", user, ")"), {"server", now}));
   out << "The budget of " << name << " admits jobs again. Debited for what its ledger did\n"
       << "not know: " << thawed.debited_units << " units; left: " << thawed.left_units << " units.\n";
+  return absl::OkStatus();
+}
+
+absl::Status AdoptWitness(const StorePlace& place, const std::string& witness_directory, const std::string& reason,
+                          const std::string& user, absl::Time now, std::ostream& out) {
+  DPAR_RETURN_IF_ERROR(CheckReason(reason));
+  DPAR_RETURN_IF_ERROR(RequireStore(place));
+  std::optional<DirectoryLock> lock;
+  if (place.postgres_uri.empty()) {
+    DPAR_ASSIGN_OR_RETURN(DirectoryLock acquired, DirectoryLock::Acquire(place.directory.Lock()));
+    lock.emplace(std::move(acquired));
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(place));
+  DPAR_RETURN_IF_ERROR(database->Read([](Transaction& transaction) { return CheckSchema(transaction); }));
+  Witness witness(*database, witness_directory);
+  DPAR_RETURN_IF_ERROR(witness.marks().Make());
+  DPAR_RETURN_IF_ERROR(
+      Adopt(*database, witness.marks(), absl::StrCat(reason, " (dpard adopt-witness, user ", user, ")"), now));
+  DPAR_RETURN_IF_ERROR(witness.Begin());
+  out << witness_directory << " is the witness directory of this store now, and every budget is\n"
+      << "marked as the store has it. What was released and is not in the store, if the store is\n"
+      << "older than the last release, can be spent again: `dpar debit` charges it.\n";
   return absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// What `dpard check`, `backup`, `restore` and `thaw` do and say.
+// What `dpard check`, `backup`, `restore`, `thaw` and `adopt-witness` do and say.
 #ifndef DPAR_SERVER_UPKEEP_COMMANDS_H_
 #define DPAR_SERVER_UPKEEP_COMMANDS_H_
 
@@ -25,7 +25,8 @@ absl::Status MakeBackup(const StorePlace& place, const std::string& destination,
                         std::ostream& progress);
 
 // Restores, brings the store to the present schema, verifies every ledger, and freezes what is behind its mark. Returns
-// how many ledgers are broken; frozen budgets are said, and are no fault of the restore.
+// how many ledgers are broken, and one more when the witness directory is not the store's; frozen budgets are said, and
+// are no fault of the restore.
 absl::StatusOr<int64_t> RestoreBackup(const StorePlace& place, const std::string& witness_directory,
                                       const std::string& source, bool replace, absl::Time now, std::ostream& out,
                                       std::ostream& progress);
@@ -34,6 +35,11 @@ absl::StatusOr<int64_t> RestoreBackup(const StorePlace& place, const std::string
 // The ledger keeps the reason, and which user of the machine asked.
 absl::Status ThawBudget(const StorePlace& place, const std::string& witness_directory, const std::string& dataset,
                         const std::string& reason, const std::string& user, absl::Time now, std::ostream& out);
+
+// Makes a directory that belongs to nobody the store's witness directory, in the place of one that is lost, and marks
+// every budget as it is. The store keeps the reason, and which user of the machine asked.
+absl::Status AdoptWitness(const StorePlace& place, const std::string& witness_directory, const std::string& reason,
+                          const std::string& user, absl::Time now, std::ostream& out);
 
 }  // namespace dpar
 

@@ -10,9 +10,12 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -29,6 +32,8 @@ namespace fs = std::filesystem;
 constexpr unsigned kPrivate = 0600;
 constexpr absl::string_view kMarkSuffix = ".mark";
 constexpr absl::string_view kTenants = "tenants/";
+constexpr absl::string_view kIdsFile = "/ids";
+constexpr size_t kIdDigits = 32;
 constexpr absl::Duration kLockPatience = absl::Seconds(10);
 constexpr absl::Duration kLockPause = absl::Milliseconds(10);
 
@@ -74,12 +79,57 @@ std::string MarkDirectory::File(const Content& content) const {
   return absl::StrCat(TenantDirectory(content.tenant), "/", content.digest, kMarkSuffix);
 }
 
+std::string MarkDirectory::ContentKeyFile(const std::string& tenant) const {
+  return TenantDirectory(tenant) + "/content.key";
+}
+
+absl::StatusOr<std::vector<std::string>> MarkDirectory::ReadIds() const {
+  const std::string path = absl::StrCat(root_, kIdsFile);
+  DPAR_ASSIGN_OR_RETURN(const bool exists, Exists(path));
+  std::vector<std::string> ids;
+  if (!exists) {
+    return ids;
+  }
+  std::error_code error;
+  std::string text;
+  if (fs::file_size(path, error) > 0) {
+    DPAR_ASSIGN_OR_RETURN(text, ReadWholeFile(path));
+  }
+  ids = absl::StrSplit(absl::StripSuffix(text, "\n"), '\n');
+  const auto is_id = [](const std::string& id) {
+    return id.size() == kIdDigits && std::all_of(id.begin(), id.end(), absl::ascii_isxdigit);
+  };
+  if (!std::all_of(ids.begin(), ids.end(), is_id)) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT,
+                     absl::StrCat(path,
+                                  " holds no ids, so that nobody knows which store the directory belongs to. "
+                                  "Restore the file from a copy of the witness directory"));
+  }
+  return ids;
+}
+
+absl::Status MarkDirectory::WriteIds(const std::vector<std::string>& ids) const {
+  return WriteFileDurably(absl::StrCat(root_, kIdsFile), absl::StrJoin(ids, "\n") + "\n", kPrivate);
+}
+
+absl::Status MarkDirectory::CheckExpected() const {
+  if (expected_.empty()) {
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> ids, ReadIds());
+  return std::find(ids.begin(), ids.end(), expected_) != ids.end()
+             ? absl::OkStatus()
+             : WitnessError("use", root_,
+                            "it is no longer the directory that this server began with; is its disk mounted?");
+}
+
 absl::Status MarkDirectory::Make() const {
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(root_ + "/x"));
   return TryWriting();
 }
 
 absl::Status MarkDirectory::TryWriting() const {
+  DPAR_RETURN_IF_ERROR(CheckExpected());
   // Servers of a fleet may try at once, on several machines: each in a directory of its own.
   std::string probe = root_ + "/probe-XXXXXX";
   if (mkdtemp(probe.data()) == nullptr) {
@@ -92,6 +142,7 @@ absl::Status MarkDirectory::TryWriting() const {
 
 absl::StatusOr<DirectoryLock> MarkDirectory::Lock(const std::string& tenant) const {
   const std::string path = TenantDirectory(tenant) + "/lock";
+  DPAR_RETURN_IF_ERROR(CheckExpected());
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(path));
   const absl::Time deadline = absl::Now() + kLockPatience;
   while (true) {
@@ -108,6 +159,7 @@ absl::StatusOr<DirectoryLock> MarkDirectory::Lock(const std::string& tenant) con
 
 absl::StatusOr<std::optional<Mark>> MarkDirectory::Read(const Content& content) const {
   const std::string path = File(content);
+  DPAR_RETURN_IF_ERROR(CheckExpected());
   DPAR_ASSIGN_OR_RETURN(const bool exists, Exists(path));
   if (!exists) {
     return std::nullopt;
@@ -162,8 +214,12 @@ absl::StatusOr<std::vector<Content>> MarkDirectory::List() const {
   return contents;
 }
 
+absl::StatusOr<bool> MarkDirectory::HasContentKey(const std::string& tenant) const {
+  return Exists(ContentKeyFile(tenant));
+}
+
 absl::StatusOr<std::string> MarkDirectory::KeepContentKey(const std::string& tenant, const std::string& fresh) const {
-  const std::string path = TenantDirectory(tenant) + "/content.key";
+  const std::string path = ContentKeyFile(tenant);
   DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, Lock(tenant));
   DPAR_ASSIGN_OR_RETURN(const bool exists, Exists(path));
   if (!exists) {

@@ -1,5 +1,6 @@
 // The witness directory: marks, and the keys under which tenants' contents are recognised.
 //
+//   ids                                which store it belongs to (pairing.h)
 //   {tenant}/{content digest}.mark     the mark of one budget
 //   {tenant}/content.key               the tenant's content key, hex; a tenant that is made again gets it back
 //   {tenant}/lock                      held by whoever writes a mark of the tenant's
@@ -12,6 +13,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,6 +29,16 @@ class MarkDirectory {
   explicit MarkDirectory(std::string root) : root_(std::move(root)) {}
 
   [[nodiscard]] const std::string& root() const { return root_; }
+
+  // Ids, oldest first; none when it belongs to nobody yet. DATA_LOSS when there is something that is no list of ids.
+  absl::StatusOr<std::vector<std::string>> ReadIds() const;
+  // Replaces them, as a whole and durably.
+  absl::Status WriteIds(const std::vector<std::string>& ids) const;
+  // From now on, no mark is read or written while this id is not among them: a directory that is gone while a server
+  // runs, as when its disk is unmounted, is neither taken for an empty one nor begun anew. Before other threads use
+  // this.
+  void Expect(std::string id) { expected_ = std::move(id); }
+
   [[nodiscard]] std::string File(const Content& content) const;
 
   // Makes the directory, for its owner only, and writes something there.
@@ -49,13 +61,18 @@ class MarkDirectory {
   // directory.
   absl::StatusOr<std::vector<Content>> List() const;
 
+  // Whether the tenant's key is kept.
+  absl::StatusOr<bool> HasContentKey(const std::string& tenant) const;
   // The tenant's key (raw bytes) as it was first kept; `fresh` is kept when there was none. The lock is taken here.
   absl::StatusOr<std::string> KeepContentKey(const std::string& tenant, const std::string& fresh) const;
 
  private:
   [[nodiscard]] std::string TenantDirectory(const std::string& tenant) const;
+  [[nodiscard]] std::string ContentKeyFile(const std::string& tenant) const;
+  absl::Status CheckExpected() const;
 
   const std::string root_;
+  std::string expected_;
 };
 
 }  // namespace dpar

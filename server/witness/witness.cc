@@ -8,22 +8,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "dpar/v1/budget.pb.h"
 #include "server/ledger/entries.h"
 #include "server/ledger/ledger.h"
 #include "server/seam.h"
-#include "server/store/datasets.h"
 #include "server/store/read_from.h"
+#include "server/witness/pairing.h"
 
 namespace dpar {
 namespace {
 
 // Jobs that one statement asks for. Texts of statements are kept, so there is one, for as many.
 constexpr size_t kJobsAtOnce = 32;
-constexpr int64_t kTenantsAtOnce = 500;
 // Some ten megabytes. All are forgotten when there are more, and asked for again.
 constexpr size_t kMaxCovered = 100'000;
 
@@ -87,34 +86,11 @@ absl::StatusOr<std::vector<Spend>> SpendsOf(Transaction& transaction, const std:
 
 absl::Status Witness::Begin() {
   DPAR_RETURN_IF_ERROR(marks_.Make());
-  DPAR_RETURN_IF_ERROR(KeepContentKeys());
+  DPAR_ASSIGN_OR_RETURN(std::string id, Pair(database_, marks_, absl::Now()));
+  marks_.Expect(std::move(id));
   DPAR_ASSIGN_OR_RETURN(const WitnessReport report, CompareAll(database_, marks_));
   DPAR_RETURN_IF_ERROR(FreezeRolledBack(report));
   return MarkUnmarked(report.unmarked);
-}
-
-absl::Status Witness::KeepContentKeys() const {
-  std::string token;
-  do {
-    DPAR_ASSIGN_OR_RETURN(const TenantPage page, ReadFrom(database_, [&](Transaction& transaction) {
-                            return ListTenants(transaction, kTenantsAtOnce, token);
-                          }));
-    for (const v1::Tenant& tenant : page.tenants) {
-      const std::string id(absl::StripPrefix(tenant.name(), "tenants/"));
-      DPAR_ASSIGN_OR_RETURN(const std::string key, ReadFrom(database_, [&](Transaction& transaction) {
-                              return TenantContentKey(transaction, id);
-                            }));
-      DPAR_ASSIGN_OR_RETURN(const std::string kept, marks_.KeepContentKey(tenant.name(), key));
-      if (kept != key) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "the witness directory ", marks_.root(), " knows another content key of ", tenant.name(),
-            " than the store: it belongs to another store, so that nothing of this one is recognised there. Set "
-            "--witness-dir to the directory that was used with this store"));
-      }
-    }
-    token = page.next_page_token;
-  } while (!token.empty());
-  return absl::OkStatus();
 }
 
 absl::Status Witness::FreezeRolledBack(const WitnessReport& report) {

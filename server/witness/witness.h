@@ -57,10 +57,10 @@ class Witness {
 
   [[nodiscard]] const MarkDirectory& marks() const { return marks_; }
 
-  // At the start of a server, before it does anything else with the store: makes the directory, keeps the content key
-  // of every tenant, freezes the budgets whose ledgers are older than their marks, and marks those that have spent
-  // something and have no mark. Says what it found in the log. An error ends the start: a server that cannot tell what
-  // was spent must not serve.
+  // At the start of a server, before it does anything else with the store: makes the directory, sees that it is the
+  // store's own (pairing.h), freezes the budgets whose ledgers are older than their marks, and marks those that have
+  // spent something and have no mark. Says what it found in the log. An error ends the start: a server that cannot tell
+  // what was spent must not serve.
   absl::Status Begin();
 
   // OK once a mark stands at or past the entry, in a ledger that has it. Asks the disk once for every entry, and not
@@ -87,12 +87,11 @@ class Witness {
   absl::Status Renew(const std::string& budget, const std::vector<Spend>& spends, const Content& content)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Remember(const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status KeepContentKeys() const;
   absl::Status FreezeRolledBack(const WitnessReport& report);
   absl::Status MarkUnmarked(const std::vector<std::string>& budgets);
 
   Database& database_;
-  const MarkDirectory marks_;
+  MarkDirectory marks_;
   const std::function<void()> on_failure_;
   std::atomic<bool> failing_ = false;
   absl::Mutex mutex_;
