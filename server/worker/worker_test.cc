@@ -8,15 +8,20 @@
 #include <optional>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/graph/sealed_format.h"
 #include "core/plan/plan_event.h"
+#include "server/observe/exposition.h"
+#include "server/observe/metrics.h"
+#include "server/witness/witness.h"
 #include "server/worker/testing/worker_fixture.h"
 
 namespace dpar {
 namespace {
 
+using testing::kBudget;
 using testing::kDataset;
 using testing::kJob;
 using testing::kLongRun;
@@ -109,6 +114,41 @@ TEST_F(WorkerTest, PublicDataIsTrainedWithoutNoiseWhenAskedTo) {
   AwaitState(v1::Job::SUCCEEDED);
   EXPECT_TRUE(VerifiedStatement().is_public);
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN));
+}
+
+// The count, too, says how a job ended.
+TEST_F(WorkerTest, AJobsEndIsCountedOnlyOnceItIsMarked) {
+  const Content content{"tenants/acme", std::string(64, 'a')};
+  ASSERT_TRUE(Write([&](Transaction& t) { return RememberContent(t, content.tenant, content.digest, kBudget); }).ok());
+  std::atomic<int> failures = 0;
+  Witness witness(store_.database(), store_.directory().root() + "/witness", [&failures] { ++failures; });
+  ASSERT_TRUE(witness.Begin().ok());
+  Metrics metrics;
+  const auto counted = [&metrics] {
+    return absl::StrContains(Expose(metrics.Collect(), Exposition::kPrometheus),
+                             "dpar_jobs_ended_total{state=\"succeeded\"} 1\n");
+  };
+  WorkerOptions options = Options();
+  options.metrics = &metrics;
+  options.witness = &witness;
+  Worker worker(store_.database(), store_.directory(), Key(), board_, options);
+  {
+    const auto lock = witness.marks().Lock(content.tenant);
+    ASSERT_TRUE(lock.ok()) << lock.status();
+    ASSERT_TRUE(Submit(5).ok());
+    ASSERT_TRUE(worker.Start().ok());
+    AwaitState(v1::Job::SUCCEEDED);
+    const bool early = counted();
+    // The mark waits some seconds for the lock. If this took longer, it was given up, and nothing is shown here.
+    EXPECT_TRUE(!early || failures > 0);
+    EXPECT_EQ(witness.marks().Read(content).value(), std::nullopt);
+  }
+  const absl::Time deadline = absl::Now() + absl::Minutes(1);
+  while (!counted() && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(5));
+  }
+  EXPECT_TRUE(counted());
+  EXPECT_TRUE(failures > 0 || witness.marks().Read(content).value().has_value());
 }
 
 TEST_F(WorkerTest, CancellingARunningJobStopsAndVoidsIt) {
