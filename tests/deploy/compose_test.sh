@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Deploys the fleet of docker-compose.yml with real containers and uses it from outside: uploads, trains, watches,
 # downloads, verifies; kills the server that runs a job and sees the other finish it; finds the tenant's epsilon in
-# Prometheus. Starts a Docker daemon of its own below a temporary directory, needs no registry, and leaves nothing.
+# Prometheus; restores a backup from before that job and is refused what was spent since. Starts a Docker daemon of its
+# own below a temporary directory, needs no registry, and leaves nothing.
 #   bash tests/deploy/compose_test.sh [BUILD_DIRECTORY]    where bin/dpar is; build/release unless it is given
 # Needs root, Docker, docker-compose, debootstrap and Debian's packages within reach. The image's build finds what the
-# machine's ccache holds; DPAR_COLD=1 compiles everything.
+# machine's ccache holds; DPAR_COLD=1 compiles everything. DPAR_COMPOSE_V2 names the plugin of Compose v2, which Debian 12
+# does not have: then the fleet is deployed by it as well.
 set -euo pipefail
 repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$(cd "${1:-$repository/build/release}" && pwd)
@@ -210,6 +212,13 @@ dpar predict --model model/model.npz --graph query.npz -o predictions.csv
 (cd "$work/dpar" && docker-compose exec -T dpard-2 bash -c 'compgen -G "/var/lib/dpar-witness/acme/*.mark"' >/dev/null) ||
   fail "what was released is not marked in the witness directory"
 
+say "A backup, while both servers serve"
+install -d -m 0700 -o 10001 -g 10001 "$work/backup"
+# What dpard says, run as OPERATIONS.md has it, with a place to write to.
+aside() { (cd "$work/dpar" && docker-compose run --rm -T -v "$work/backup:/backup" dpard-1 "$@" 2>&1); }
+aside backup /backup/first
+[ -s "$work/backup/first/store.pgdump" ] || fail "there is no dump in the backup: $(ls "$work/backup/first")"
+
 say "The server that runs a job is killed, and the other finishes it"
 # A quarter of a minute of steps on an idle machine, so that the job cannot end before its server does.
 dpar train people --epsilon 0.5 --steps 150000 --no-watch --yes
@@ -275,6 +284,43 @@ docker-compose stop dpard-1 >/dev/null 2>&1
   fail "dpard as process 1 ended with $(docker inspect -f '{{.State.ExitCode}}' "$stopped") on SIGTERM"
 docker logs "$stopped" 2>&1 | grep -q 'stopping on SIGTERM' || fail "dpard was killed, not stopped"
 
+say "After a restore, what was spent since the backup cannot be spent again"
+docker-compose stop dpard-2 >/dev/null 2>&1
+aside restore /backup/first --replace >"$work/restore.log" || fail "the backup cannot be restored: $(cat "$work/restore.log")"
+grep 'FROZEN: tenants/acme/datasets/people' "$work/restore.log" || fail "nothing is frozen: $(cat "$work/restore.log")"
+patiently bash deploy/up.sh >"$work/up.log" 2>&1 || {
+  tail -n 60 "$work/up.log"
+  fail "the restored fleet does not start"
+}
+DPAR_SERVER=$(address dpard-1)
+! dpar train people --epsilon 0.5 --yes >"$work/refused.log" 2>&1 || fail "a frozen budget was spent from"
+grep -q 'dpard thaw' "$work/refused.log" || fail "refused for another reason: $(cat "$work/refused.log")"
+docker-compose exec -T dpard-1 dpard thaw tenants/acme/datasets/people --reason "a test restored a backup"
+dpar train people --epsilon 0.5 --yes
+docker-compose exec -T dpard-1 dpard check || fail "dpard check finds something amiss"
+
 say "And it all goes down"
 docker-compose down -v >/dev/null 2>&1
 [ -z "$(docker ps -aq)" ] || fail "containers are left: $(docker ps -a)"
+
+if [ -n "${DPAR_COMPOSE_V2-}" ]; then
+  say "The same with Compose v2"
+  mkdir -p "$DOCKER_CONFIG/cli-plugins"
+  ln -s "$DPAR_COMPOSE_V2" "$DOCKER_CONFIG/cli-plugins/docker-compose"
+  docker compose version
+  docker compose -f docker-compose.yml config -q
+  docker compose config -q
+  DPAR_LIBTORCH=http://host/archive.zip DPAR_LIBTORCH_SHA256=0 \
+    docker compose -f docker-compose.yml -f deploy/compose.gpu.yml config -q
+  SECONDS=0
+  patiently bash deploy/up.sh >"$work/up.log" 2>&1 || {
+    tail -n 60 "$work/up.log"
+    fail "the fleet does not start"
+  }
+  grep -q "Stop with: docker compose down" "$work/up.log" || fail "up.sh did not use Compose v2"
+  echo "time to ready: $SECONDS s"
+  DPAR_SERVER=$(docker compose port dpard-2 7443)
+  DPAR_TOKEN_FILE=$PWD/deploy/secrets/operator.token dpar tenant create acme
+  docker compose down -v >/dev/null 2>&1
+  [ -z "$(docker ps -aq)" ] || fail "containers are left: $(docker ps -a)"
+fi
