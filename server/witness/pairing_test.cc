@@ -9,14 +9,12 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "server/witness/testing/witness_fixture.h"
 
 namespace dpar {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ElementsAre;
 using testing::Engine;
 using ::testing::HasSubstr;
 using testing::kWitnessTime;
@@ -119,6 +117,19 @@ TEST_P(PairingTest, ACrashBetweenDirectoryAndStoreIsMadeGoodAtTheNextStart) {
   RollBackIdsTo(0);
   Restart();
   EXPECT_EQ(StoreIds(), ids);
+}
+
+TEST_P(PairingTest, AStoreAndADirectoryFromBeforeThereWereIdsArePairedAsTheyAre) {
+  Spend("j");
+  ASSERT_TRUE(Cover("j").ok());
+  const auto mark = MarkNow();
+  RollBackIdsTo(0);
+  fs::remove(root_ + "/witness/ids");
+  Restart();
+  ASSERT_EQ(StoreIds().size(), 1U);
+  EXPECT_EQ(KeptIn("witness"), StoreIds());
+  EXPECT_EQ(MarkNow(), mark);
+  EXPECT_EQ(AccountNow().frozen_reason, "");
 }
 
 TEST_P(PairingTest, ANewStoreBesideOldMarksTakesTheirId) {
