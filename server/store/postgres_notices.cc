@@ -15,6 +15,9 @@ namespace {
 // The listener asks for its wake-up at least that often, and waits that long before it connects again.
 constexpr absl::Duration kListenPatience = absl::Seconds(60);
 constexpr absl::Duration kReconnectWait = absl::Milliseconds(500);
+// From one trip of the sender to the next: a notice that comes alone goes at once, and a busy server's go together.
+// Each trip is a transaction of its own, and without a pause they took a fifth of what reservations were given.
+constexpr absl::Duration kSendPeriod = absl::Milliseconds(10);
 constexpr char kListen[] = "LISTEN dpar";
 // One notice a line: names have no line breaks.
 constexpr char kSend[] = "SELECT pg_notify('dpar', notice) FROM regexp_split_to_table($1, '\n') AS notice";
@@ -90,6 +93,8 @@ void NoticeSender::Loop() {
     if (!SendNow(notices).ok()) {
       connection_.reset();
     }
+    const absl::MutexLock lock(&mutex_);
+    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kSendPeriod);
   }
 }
 

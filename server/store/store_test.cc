@@ -10,10 +10,12 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/store/data_directory.h"
@@ -220,6 +222,30 @@ TEST_P(StoreTest, NoticesAreHeardAfterTheCommitAndNotAfterARollback) {
     EXPECT_THAT(heard, ::testing::ElementsAre("tenants/a/jobs/j"));
   }
   store_.database().Listen(nullptr);
+}
+
+TEST_P(StoreTest, NoticesOfABusyMomentAreAllHeard) {
+  constexpr int kNotices = 200;
+  absl::Mutex mutex;
+  std::set<std::string> heard;
+  store_.database().Listen([&](const std::string& notice) {
+    const absl::MutexLock lock(&mutex);
+    heard.insert(notice);
+  });
+  const auto await = [&](const std::function<bool()>& condition) {
+    const absl::MutexLock lock(&mutex);
+    return mutex.AwaitWithTimeout(absl::Condition(&condition), absl::Seconds(10));
+  };
+  if (store_.database().shared()) {
+    ASSERT_TRUE(await([&] { return heard.contains(""); })) << "nobody listens yet";
+  }
+  for (int i = 0; i < kNotices; ++i) {
+    ASSERT_TRUE(Write([&](Transaction& t) { return t.Notify(absl::StrCat("notice ", i)); }).ok());
+  }
+  EXPECT_TRUE(await([&] { return heard.contains(absl::StrCat("notice ", kNotices - 1)); }));
+  store_.database().Listen(nullptr);
+  heard.erase("");
+  EXPECT_EQ(heard.size(), static_cast<size_t>(kNotices));
 }
 
 TEST_P(StoreTest, ANameIsHeldByOneCallerAtATime) {
