@@ -24,6 +24,36 @@ std::string AccountText(absl::string_view lock) {
       lock);
 }
 
+// The first of kEntryColumns.
+absl::StatusOr<StoredEntry> ReadColumns(RowReader& reader) {
+  StoredEntry stored;
+  v1::LedgerEntry& entry = stored.entry;
+  entry.set_sequence(reader.Int());
+  *entry.mutable_time() = ToTimestamp(reader.Int());
+  entry.set_kind(static_cast<v1::LedgerEntry::Kind>(reader.Int32()));
+  entry.set_job(reader.Text());
+  entry.set_actor(reader.Text());
+  entry.set_units(reader.Int());
+  entry.set_epsilon(reader.Real());
+  entry.set_delta(reader.Real());
+  stored.event_text = reader.Text();
+  entry.set_reason(reader.Text());
+  entry.set_attempt(reader.Int32());
+  entry.set_hash(reader.Text());
+  DPAR_RETURN_IF_ERROR(reader.status());
+  DPAR_RETURN_IF_ERROR(CheckEntry(stored, ""));
+  return stored;
+}
+
+// Without an order: one by sequence would lead SQLite through all of the budget's entries. The entry before is asked
+// for by order: asked for by its number, PostgreSQL went through all of them while it had no statistics.
+std::string EntriesOfJobText() {
+  return absl::StrCat("SELECT ", kEntryColumns,
+                      ", COALESCE((SELECT before.hash FROM ledger_entries before WHERE before.budget_id = $1 AND "
+                      "before.sequence < ledger_entries.sequence ORDER BY before.sequence DESC LIMIT 1), '') "
+                      "FROM ledger_entries WHERE budget_id = $1 AND job = $2");
+}
+
 absl::StatusOr<Account> QueryAccount(Transaction& transaction, const std::string& budget_id, absl::string_view lock) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(AccountText(lock), {budget_id}));
   if (rows.empty()) {
@@ -49,26 +79,11 @@ absl::StatusOr<Account> QueryAccount(Transaction& transaction, const std::string
 }  // namespace
 
 absl::StatusOr<StoredEntry> ReadEntry(const Row& row) {
-  StoredEntry stored;
-  v1::LedgerEntry& entry = stored.entry;
   RowReader reader(row);
-  entry.set_sequence(reader.Int());
-  *entry.mutable_time() = ToTimestamp(reader.Int());
-  entry.set_kind(static_cast<v1::LedgerEntry::Kind>(reader.Int32()));
-  entry.set_job(reader.Text());
-  entry.set_actor(reader.Text());
-  entry.set_units(reader.Int());
-  entry.set_epsilon(reader.Real());
-  entry.set_delta(reader.Real());
-  stored.event_text = reader.Text();
-  entry.set_reason(reader.Text());
-  entry.set_attempt(reader.Int32());
-  entry.set_hash(reader.Text());
-  DPAR_RETURN_IF_ERROR(reader.status());
+  DPAR_ASSIGN_OR_RETURN(StoredEntry stored, ReadColumns(reader));
   if (!stored.event_text.empty()) {
-    DPAR_RETURN_IF_ERROR(TextToMessage(stored.event_text, *entry.mutable_event()));
+    DPAR_RETURN_IF_ERROR(TextToMessage(stored.event_text, *stored.entry.mutable_event()));
   }
-  DPAR_RETURN_IF_ERROR(CheckEntry(stored, ""));
   return stored;
 }
 
@@ -114,13 +129,32 @@ absl::Status CheckAccount(const Account& account, const std::string& budget_id) 
   return possible ? absl::OkStatus() : CorruptBudget("a budget's sums are impossible", budget_id);
 }
 
-std::string EntriesText(absl::string_view where_and_order) {
-  return absl::StrCat("SELECT ", kEntryColumns, " FROM ledger_entries WHERE ", where_and_order);
-}
-
 absl::StatusOr<std::vector<Row>> LoadEntryRows(Transaction& transaction, absl::string_view where_and_order,
                                                const std::vector<Value>& parameters) {
-  return transaction.Query(EntriesText(where_and_order), parameters);
+  return transaction.Query(absl::StrCat("SELECT ", kEntryColumns, " FROM ledger_entries WHERE ", where_and_order),
+                           parameters);
+}
+
+absl::StatusOr<std::vector<StoredEntry>> LoadEntriesOfJob(Transaction& transaction, const std::string& budget_id,
+                                                          const std::string& job_name) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(EntriesOfJobText(), {budget_id, job_name}));
+  std::vector<StoredEntry> entries;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    DPAR_ASSIGN_OR_RETURN(StoredEntry stored, ReadColumns(reader));
+    const std::string previous_hash = reader.Text();
+    DPAR_RETURN_IF_ERROR(reader.status());
+    if (EntryHash(budget_id, previous_hash, stored.entry, stored.event_text) != stored.entry.hash()) {
+      return CorruptBudget("a ledger entry was altered after it was written", budget_id);
+    }
+    entries.push_back(std::move(stored));
+  }
+  return entries;
+}
+
+absl::Status LoadEntriesOfJobAhead(Transaction& transaction, const std::string& budget_id,
+                                   const std::string& job_name) {
+  return transaction.QueryAhead(EntriesOfJobText(), {budget_id, job_name});
 }
 
 absl::StatusOr<std::vector<StoredEntry>> LoadEntries(Transaction& transaction, absl::string_view where_and_order,

@@ -31,7 +31,7 @@ absl::Status LockAccountAhead(Transaction& transaction, const std::string& budge
 absl::Status CheckAccount(const Account& account, const std::string& budget_id);
 
 // An entry with its event as it is stored, because the hash covers the stored text. `entry.event` is that text read,
-// and left out where an entry is written: its text was made, or read and checked, before.
+// and left out where an entry is written.
 struct StoredEntry {
   v1::LedgerEntry entry;
   std::string event_text;
@@ -40,11 +40,16 @@ struct StoredEntry {
 // DATA_LOSS when no verb of the ledger writes such an entry.
 absl::Status CheckEntry(const StoredEntry& stored, const std::string& budget_id);
 
-// A query of entries under a WHERE condition (with ORDER BY and LIMIT as needed).
-std::string EntriesText(absl::string_view where_and_order);
-// What it finds.
+// Entries under a WHERE condition (with ORDER BY and LIMIT as needed).
 absl::StatusOr<std::vector<StoredEntry>> LoadEntries(Transaction& transaction, absl::string_view where_and_order,
                                                      const std::vector<Value>& parameters);
+// The entries of one job, in any order. `entry.event` is left out: reading it takes longer than all the rest, and its
+// text is passed on as it is. DATA_LOSS when an entry's hash is not that of its columns after the entry before it: what
+// is posted or voided is what was reserved.
+absl::StatusOr<std::vector<StoredEntry>> LoadEntriesOfJob(Transaction& transaction, const std::string& budget_id,
+                                                          const std::string& job_name);
+// Announces it (Transaction::QueryAhead).
+absl::Status LoadEntriesOfJobAhead(Transaction& transaction, const std::string& budget_id, const std::string& job_name);
 // Their rows, and what one of them says.
 absl::StatusOr<std::vector<Row>> LoadEntryRows(Transaction& transaction, absl::string_view where_and_order,
                                                const std::vector<Value>& parameters);

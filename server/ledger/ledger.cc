@@ -55,13 +55,10 @@ absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::stri
   return std::move(entry);
 }
 
-// Entries of a job. Without an order: one by sequence would lead SQLite through all of the budget's entries.
-constexpr absl::string_view kOfJob = "budget_id = $1 AND job = $2";
-
 // The job's RESERVE entry, provided that nothing has resolved it.
 absl::StatusOr<StoredEntry> OpenReservation(Transaction& transaction, const std::string& budget_id,
                                             const std::string& job_name) {
-  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> entries, LoadEntries(transaction, kOfJob, {budget_id, job_name}));
+  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> entries, LoadEntriesOfJob(transaction, budget_id, job_name));
   if (entries.size() != 1 || entries[0].entry.kind() != v1::LedgerEntry::RESERVE) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_ENDED,
                      absl::StrCat(job_name, " has no open reservation"), {{"resource", job_name}});
@@ -329,7 +326,7 @@ absl::Status Void(Transaction& transaction, const std::string& budget_id, const 
 
 absl::Status ReadReservationAhead(Transaction& transaction, const std::string& budget_id, const std::string& job_name) {
   DPAR_RETURN_IF_ERROR(LockAccountAhead(transaction, budget_id));
-  return transaction.QueryAhead(EntriesText(kOfJob), {budget_id, job_name});
+  return LoadEntriesOfJobAhead(transaction, budget_id, job_name);
 }
 
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,

@@ -128,6 +128,35 @@ TEST_P(LedgerTest, AReservationIsResolvedOnce) {
   EXPECT_EQ(Budget().SerializeAsString(), before.SerializeAsString());
 }
 
+TEST_P(LedgerTest, AReservationThatWasAlteredIsNeitherPostedNorVoided) {
+  const std::vector<std::string> alterations = {
+      "UPDATE ledger_entries SET units = 1 WHERE job = 'j'",
+      "UPDATE ledger_entries SET epsilon = epsilon / 2 WHERE job = 'j'",
+      "UPDATE ledger_entries SET event = '{}' WHERE job = 'j'",
+      "UPDATE ledger_entries SET actor = 'somebody' WHERE job = 'j'",
+      "UPDATE ledger_entries SET hash = 'no hash' WHERE job = 'before'",
+      "DELETE FROM ledger_entries WHERE job = 'before'",
+  };
+  ASSERT_TRUE(ReserveJob("before", 0.5).ok());
+  ASSERT_TRUE(ReserveJob("j", 0.5).ok());
+  const v1::Budget before = Budget();
+  for (const std::string& alteration : alterations) {
+    absl::Status posted;
+    absl::Status voided;
+    EXPECT_TRUE(absl::IsCancelled(Write([&](Transaction& t) -> absl::Status {
+      DPAR_RETURN_IF_ERROR(t.Execute(alteration, {}).status());
+      posted = Post(t, "b", "j", 1, kContext).status();
+      voided = Void(t, "b", "j", 1, "cancelled", kContext);
+      return absl::CancelledError("the next alteration is of what was there before");
+    })));
+    EXPECT_EQ(posted.code(), absl::StatusCode::kDataLoss) << alteration;
+    EXPECT_EQ(Reason(posted), "STORE_CORRUPT") << alteration;
+    EXPECT_EQ(voided.code(), absl::StatusCode::kDataLoss) << alteration;
+  }
+  EXPECT_EQ(Budget().SerializeAsString(), before.SerializeAsString());
+  EXPECT_TRUE(PostJob("j").ok()) << "as it was, it is posted";
+}
+
 TEST_P(LedgerTest, AJobBeyondTheCapIsRefusedWithWhatIsLeft) {
   ASSERT_TRUE(ReserveJob("first", 2).ok());
   ASSERT_TRUE(PostJob("first").ok());
