@@ -179,12 +179,25 @@ CREATE INDEX budgets_frozen ON budgets (id) WHERE frozen_reason <> '';
 CREATE INDEX contents_by_budget ON contents (budget_id)
 )sql";
 
+// The smallest degree promise of a dataset with this budget, deleted ones too: the graphs that the cap is about. Kept
+// here, so that what reads a budget reads it with it.
+constexpr const char* kVersion8 = R"sql(
+ALTER TABLE budgets ADD COLUMN max_degree BIGINT;
+UPDATE budgets SET max_degree = (SELECT MIN(datasets.max_degree) FROM datasets WHERE datasets.budget_id = budgets.id)
+)sql";
+
 struct Step {
   const char* both = "";
   const char* postgres = "";
 };
-constexpr std::array<Step, kSchemaVersion> kSteps = {
-    {{kVersion1}, {kVersion2}, {kVersion3}, {kVersion4}, {"", kVersion5OfPostgres}, {kVersion6}, {kVersion7}}};
+constexpr std::array<Step, kSchemaVersion> kSteps = {{{kVersion1},
+                                                      {kVersion2},
+                                                      {kVersion3},
+                                                      {kVersion4},
+                                                      {"", kVersion5OfPostgres},
+                                                      {kVersion6},
+                                                      {kVersion7},
+                                                      {kVersion8}}};
 
 // Two servers that start at once on an empty store.
 constexpr absl::Duration kMigrationPatience = absl::Minutes(1);
