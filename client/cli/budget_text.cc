@@ -61,8 +61,12 @@ void PrintBudget(Session& session, const v1::Budget& budget) {
   const auto share = [cap](int64_t units) { return absl::StrFormat("%6s", FormatPercent(units, cap)); };
   session.out() << budget.name() << "\n"
                 << "  cap                 epsilon " << FormatNumber(budget.cap_epsilon()) << " at delta "
-                << FormatNumber(budget.cap_delta()) << ", for all jobs together\n"
-                << "  used                " << share(budget.posted_units()) << "  ["
+                << FormatNumber(budget.cap_delta()) << ", for all jobs together\n";
+  if (budget.has_max_degree()) {
+    session.out() << "  degree promise      the cap is about graphs in which no node has more than "
+                  << FormatCount(budget.max_degree()) << " neighbours\n";
+  }
+  session.out() << "  used                " << share(budget.posted_units()) << "  ["
                 << Bar(bar, kBarWidth, session.terminal().utf8) << "]\n"
                 << "  reserved            " << share(budget.reserved_units()) << "\n"
                 << "  left                " << share(budget.left_units()) << "\n"

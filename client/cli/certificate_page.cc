@@ -93,6 +93,10 @@ PageSection SubjectSection(const Statement& statement, const Json& predicate) {
   section.rows.push_back(
       {"Size, as declared", absl::StrCat(Plain(dataset["node_count"]), " nodes, ", Plain(dataset["feature_count"]),
                                          " features, ", Plain(dataset["class_count"]), " classes")});
+  if (statement.max_degree > 0) {
+    section.rows.push_back({"Degree promise, as declared",
+                            absl::StrCat("no node has more than ", FormatCount(statement.max_degree), " neighbours")});
+  }
   return section;
 }
 
@@ -117,6 +121,9 @@ PageSection BudgetSection(const Statement& statement, const Json& predicate) {
     section.rows = {{"This job", share(statement.units)}};
   }
   section.rows.push_back({"Whose budget", Plain(predicate["ledger"]["scope"])});
+  if (statement.predicate_version > 3) {
+    section.rows.push_back({"What the cap is about", Plain(predicate["ledger"]["cap_relation"])});
+  }
   section.rows.push_back({"Budget", statement.budget, true});
   section.rows.push_back({"Ledger entry", FormatCount(statement.ledger_sequence)});
   section.rows.push_back({"Its hash, the chain's head", statement.ledger_hash, true});
@@ -325,8 +332,12 @@ std::string Verdict(const Verification& verification) {
   if (statement.is_public) {
     return "AUTHENTIC, BUT NOT PRIVATE: the data was declared public, and nothing is promised about it";
   }
-  return absl::StrCat("VERIFIED: epsilon ", FormatNumber(statement.plan.epsilon()), " at delta ",
-                      FormatNumber(statement.plan.delta()), " for every node of ", statement.dataset);
+  return absl::StrCat(
+      "VERIFIED: epsilon ", FormatNumber(statement.plan.epsilon()), " at delta ", FormatNumber(statement.plan.delta()),
+      " for every node of ", statement.dataset,
+      statement.plan.has_max_degree()
+          ? absl::StrCat(", as long as no node has more than ", FormatCount(statement.plan.max_degree()), " neighbours")
+          : "");
 }
 
 Standing StandingOf(const Verification& verification) {

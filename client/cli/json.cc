@@ -72,20 +72,24 @@ Json WatchEventJson(const v1::WatchJobResponse& event) {
 }
 
 Json BudgetJson(const v1::Budget& budget) {
-  return {{"name", budget.name()},
-          {"cap_epsilon", budget.cap_epsilon()},
-          {"cap_delta", budget.cap_delta()},
-          {"order", budget.order()},
-          {"cap_units", budget.cap_units()},
-          {"posted_units", budget.posted_units()},
-          {"reserved_units", budget.reserved_units()},
-          {"left_units", budget.left_units()},
-          {"largest_admissible_epsilon", budget.largest_admissible_epsilon()},
-          {"equivalent_epsilon", budget.equivalent_epsilon()},
-          {"live_events", budget.live_events()},
-          {"posted_percent", budget.posted_percent()},
-          {"reserved_percent", budget.reserved_percent()},
-          {"frozen_reason", budget.frozen_reason()}};
+  Json json = {{"name", budget.name()},
+               {"cap_epsilon", budget.cap_epsilon()},
+               {"cap_delta", budget.cap_delta()},
+               {"order", budget.order()},
+               {"cap_units", budget.cap_units()},
+               {"posted_units", budget.posted_units()},
+               {"reserved_units", budget.reserved_units()},
+               {"left_units", budget.left_units()},
+               {"largest_admissible_epsilon", budget.largest_admissible_epsilon()},
+               {"equivalent_epsilon", budget.equivalent_epsilon()},
+               {"live_events", budget.live_events()},
+               {"posted_percent", budget.posted_percent()},
+               {"reserved_percent", budget.reserved_percent()},
+               {"frozen_reason", budget.frozen_reason()}};
+  if (budget.has_max_degree()) {
+    json["max_degree"] = budget.max_degree();
+  }
+  return json;
 }
 
 Json LedgerEntryJson(const v1::LedgerEntry& entry) {

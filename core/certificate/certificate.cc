@@ -103,6 +103,20 @@ Check RevokedKey(const KnownKey& known) {
                        "; somebody else may have signed this")};
 }
 
+std::string DescribeVersion(int predicate_version) {
+  switch (predicate_version) {
+    case 2:
+      return "a urn:dpar:privacy-certificate:v2, which says less: not how its ledger entry is hashed, nor what was "
+             "used "
+             "of the cap";
+    case 3:
+      return "a urn:dpar:privacy-certificate:v3, which says less: not whether the dataset, or the budget's cap, rests "
+             "on a degree promise";
+    default:
+      return absl::StrCat("a ", kPredicateType);
+  }
+}
+
 Check CheckFile(const Statement& statement, const std::string& path) {
   const std::string unmatched_name = absl::StrCat(std::filesystem::path(path).filename().string(), " digest");
   const absl::StatusOr<std::string> digest = Sha256File(path);
@@ -375,12 +389,7 @@ absl::StatusOr<Verification> VerifyCertificate(absl::string_view envelope, const
   }
   verification.statement = *std::move(parsed);
   const Statement& statement = verification.statement;
-  const bool current = statement.predicate_version == kPredicateVersion;
-  checks.push_back({"statement", true,
-                    current
-                        ? absl::StrCat("a ", kPredicateType)
-                        : "a urn:dpar:privacy-certificate:v2, which says less: not how its ledger entry is hashed, nor "
-                          "what was used of the cap"});
+  checks.push_back({"statement", true, DescribeVersion(statement.predicate_version)});
   for (const std::string& path : files) {
     checks.push_back(CheckFile(statement, path));
   }
@@ -392,7 +401,7 @@ absl::StatusOr<Verification> VerifyCertificate(absl::string_view envelope, const
   checks.push_back(CheckMechanism(statement));
   checks.push_back(CheckEpsilon(statement, verification.recomputed_epsilon));
   checks.push_back(CheckLedger(statement));
-  if (current) {
+  if (statement.predicate_version > 2) {
     checks.push_back(CheckEntry(statement));
   }
   return verification;

@@ -1,4 +1,4 @@
-// Certificates of older versions: those of version 2, which dpar 0.2.0 made, keep verifying.
+// Certificates of older versions: those of versions 2 and 3, which dpar 0.2.0 made, keep verifying.
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -25,6 +25,7 @@ std::string OldFile(const std::string& name) {
 }
 
 std::vector<KnownKey> OldKeys() { return ParseKeyList(OldFile("certificate_v2.pub")).value(); }
+std::vector<KnownKey> ThirdKeys() { return ParseKeyList(OldFile("certificate_v3.pub")).value(); }
 
 std::vector<std::string> Names(const Verification& verification) {
   std::vector<std::string> names;
@@ -53,31 +54,55 @@ TEST(CertificateVersionTest, ASecondVersionAboutPublicDataStillSaysThatNothingIs
   EXPECT_TRUE(verification.passed());
 }
 
-TEST(CertificateVersionTest, FlippedBytesOfASecondVersionAreRefused) {
-  const std::string envelope = OldFile("certificate_v2.json");
-  const std::vector<KnownKey> keys = OldKeys();
-  ASSERT_GT(envelope.size(), 5000U);
-  for (size_t i = 0; i < envelope.size(); i += 7) {
-    std::string altered = envelope;
-    altered[i] = static_cast<char>(altered[i] ^ 1);
-    const auto verification = VerifyCertificate(altered, keys, {});
-    EXPECT_FALSE(verification.ok() && verification->passed()) << i;
+TEST(CertificateVersionTest, AThirdVersionIsVerifiedForWhatItStates) {
+  const Verification verification = VerifyCertificate(OldFile("certificate_v3.json"), ThirdKeys(), {}).value();
+  EXPECT_THAT(Names(verification),
+              ElementsAre("signature", "statement", "mechanism", "epsilon", "ledger", "ledger entry"));
+  EXPECT_TRUE(verification.passed());
+  EXPECT_EQ(verification.statement.predicate_version, 3);
+  EXPECT_EQ(verification.statement.max_degree, 0);
+  EXPECT_TRUE(verification.statement.evaluation.has_value());
+  EXPECT_THAT(verification.checks[1].detail, HasSubstr("v3, which says less: not whether the dataset, or the budget"));
+
+  const Verification gap = VerifyCertificate(OldFile("certificate_v3_gap.json"), ThirdKeys(), {}).value();
+  EXPECT_EQ(Names(gap).size(), 6U);
+  EXPECT_TRUE(gap.passed());
+  EXPECT_EQ(gap.statement.plan.max_degree(), kExampleMaxDegree);
+  EXPECT_THAT(StatementToJson(gap.statement), HasSubstr("{\"quantity\":\"degree promise D\",\"value\":50}"));
+
+  const Verification open = VerifyCertificate(OldFile("certificate_v3_public.json"), ThirdKeys(), {}).value();
+  EXPECT_THAT(Names(open), ElementsAre("signature", "statement", "promise"));
+}
+
+TEST(CertificateVersionTest, FlippedBytesOfOlderVersionsAreRefused) {
+  for (const auto& [name, keys] :
+       {std::pair("certificate_v2.json", OldKeys()), std::pair("certificate_v3.json", ThirdKeys())}) {
+    const std::string envelope = OldFile(name);
+    ASSERT_GT(envelope.size(), 5000U);
+    for (size_t i = 0; i < envelope.size(); i += 7) {
+      std::string altered = envelope;
+      altered[i] = static_cast<char>(altered[i] ^ 1);
+      const auto verification = VerifyCertificate(altered, keys, {});
+      EXPECT_FALSE(verification.ok() && verification->passed()) << name << " " << i;
+    }
   }
 }
 
 TEST(CertificateVersionTest, NothingNewIsSignedInAnOldVersion) {
   const SigningKey key = SigningKey::Generate().value();
-  Statement statement = ExampleStatement();
-  statement.predicate_version = 2;
-  ASSERT_TRUE(ValidateStatement(statement).ok());
-  EXPECT_EQ(SignStatement(statement, key).status().code(), absl::StatusCode::kInvalidArgument);
+  for (const int version : {2, 3}) {
+    Statement statement = ExampleStatement();
+    statement.predicate_version = version;
+    ASSERT_TRUE(ValidateStatement(statement).ok());
+    EXPECT_EQ(SignStatement(statement, key).status().code(), absl::StatusCode::kInvalidArgument);
+  }
 }
 
 TEST(CertificateVersionTest, OtherVersionsAreRefusedWithWhatReadsThem) {
   const SigningKey key = SigningKey::Generate().value();
   const std::string type(kPredicateType);
   for (const auto& [version, advice] :
-       {std::pair("urn:dpar:privacy-certificate:v1", "dpar 0.1"), {"urn:dpar:privacy-certificate:v4", "newer dpar"}}) {
+       {std::pair("urn:dpar:privacy-certificate:v1", "dpar 0.1"), {"urn:dpar:privacy-certificate:v5", "newer dpar"}}) {
     std::string payload = StatementToJson(ExampleStatement());
     payload.replace(payload.find(type), type.size(), version);
     const Verification verification = VerifyCertificate(SignPayload(payload, key), {key.verifying_key()}, {}).value();

@@ -32,6 +32,9 @@ Verification Verify(const Statement& statement) {
 // What the check of the mechanism says of a changed statement whose price was made to fit.
 std::string MechanismOf(Statement statement, const std::function<void(v1::Plan&)>& change) {
   change(statement.plan);
+  if (statement.plan.has_max_degree()) {
+    statement.max_degree = statement.cap_max_degree = statement.plan.max_degree();
+  }
   for (const Check& check : Verify(statement).checks) {
     if (check.name == "mechanism") {
       return check.passed ? "passed" : check.detail;
@@ -58,7 +61,14 @@ TEST(RivalCertificate, VerifiesAndNamesThePromiseInItsRelation) {
   }
 }
 
-TEST(RivalCertificate, OfAnotherMethodKnowsNoPromise) {
+TEST(RivalCertificate, PromisesNoOtherDegreesThanItsDataset) {
+  Statement statement = RivalStatement(v1::GAP);
+  statement.max_degree = kExampleMaxDegree + 1;
+  EXPECT_EQ(ValidateStatement(statement).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_FALSE(Verify(statement).passed());
+}
+
+TEST(RivalCertificate, OfAnotherMethodRestsOnNoPromise) {
   const auto json = nlohmann::ordered_json::parse(StatementToJson(ExampleStatement()));
   EXPECT_EQ(json["predicate"]["neighbour_relation"].get<std::string>().find("neighbours"), std::string::npos);
   EXPECT_FALSE(json["predicate"]["mechanism"]["plan"].contains("max_degree"));

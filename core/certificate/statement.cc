@@ -72,7 +72,37 @@ std::string Relation(const v1::Plan& plan) {
                                : kRelation;
 }
 
+// What graphs the cap is about: the promise stands between the two.
+constexpr const char* kCapRelation =
+    "all jobs charged to this budget together, under the relation of node removal in zero-out form";
+constexpr const char* kEveryGraph =
+    ", for every graph; a degree promise that is declared for the same content later narrows that to graphs that keep "
+    "it";
+constexpr const char* kPromisedGraphs = ", for graphs in which no node has more than ";
+constexpr const char* kCapPromiseOrigin =
+    " neighbours, the smallest degree promise that was declared for this content: jobs that read training edges are "
+    "priced under such promises, and may be charged before this one or after it. About other graphs the cap says "
+    "something only while none is charged; a smaller promise that is declared later narrows it further";
+
+std::string CapRelation(const Statement& statement) {
+  return statement.cap_max_degree > 0
+             ? absl::StrCat(kCapRelation, kPromisedGraphs, statement.cap_max_degree, kCapPromiseOrigin)
+             : absl::StrCat(kCapRelation, kEveryGraph);
+}
+
 bool IsSecondVersion(const Statement& statement) { return statement.predicate_version == 2; }
+bool IsBeforeFourth(const Statement& statement) { return statement.predicate_version < 4; }
+
+// The degree promise that is listed as public.
+int64_t ListedPromise(const Statement& statement) {
+  if (IsSecondVersion(statement)) {
+    return 0;
+  }
+  return IsBeforeFourth(statement) ? statement.plan.max_degree() : statement.max_degree;
+}
+
+// A promise that there may be none of.
+Json PromiseJson(int64_t max_degree) { return max_degree > 0 ? Json(max_degree) : Json(nullptr); }
 
 Json Unprotected(const Statement& statement) {
   const auto entry = [](const char* quantity, Json value) {
@@ -93,9 +123,9 @@ Json Unprotected(const Statement& statement) {
   if (!IsSecondVersion(statement)) {
     list.push_back(entry("progress", kProgress));
     list.push_back(entry("identical datasets", kIdenticalDatasets));
-    if (statement.plan.has_max_degree()) {
-      list.push_back(entry("degree promise D", statement.plan.max_degree()));
-    }
+  }
+  if (const int64_t promise = ListedPromise(statement); promise > 0) {
+    list.push_back(entry("degree promise D", promise));
   }
   return list;
 }
@@ -171,26 +201,31 @@ Json LedgerJson(const Statement& statement) {
   if (IsSecondVersion(statement)) {
     return SecondLedgerJson(statement);
   }
-  return {{"budget", statement.budget},
-          {"scope", kBudgetScope},
-          {"cap_epsilon", statement.cap_epsilon},
-          {"cap_delta", statement.cap_delta},
-          {"order", statement.order},
-          {"cap_units", statement.cap_units},
-          {"units_before", statement.units_before},
-          {"units", statement.units},
-          {"units_after", statement.units_before + statement.units},
-          {"entry",
-           {{"sequence", statement.ledger_sequence},
-            {"hash", statement.ledger_hash},
-            {"previous_hash", statement.previous_hash},
-            {"budget_id", statement.budget_id},
-            {"time_microseconds", statement.entry_time_microseconds},
-            {"kind", "POST"},
-            {"actor", statement.entry_actor},
-            {"attempt", statement.entry_attempt},
-            {"event", statement.entry_event}}},
-          {"checkpoint", kCheckpoint}};
+  Json json = {{"budget", statement.budget},
+               {"scope", kBudgetScope},
+               {"cap_epsilon", statement.cap_epsilon},
+               {"cap_delta", statement.cap_delta}};
+  if (!IsBeforeFourth(statement)) {
+    json["cap_max_degree"] = PromiseJson(statement.cap_max_degree);
+    json["cap_relation"] = CapRelation(statement);
+  }
+  json.update({{"order", statement.order},
+               {"cap_units", statement.cap_units},
+               {"units_before", statement.units_before},
+               {"units", statement.units},
+               {"units_after", statement.units_before + statement.units},
+               {"entry",
+                {{"sequence", statement.ledger_sequence},
+                 {"hash", statement.ledger_hash},
+                 {"previous_hash", statement.previous_hash},
+                 {"budget_id", statement.budget_id},
+                 {"time_microseconds", statement.entry_time_microseconds},
+                 {"kind", "POST"},
+                 {"actor", statement.entry_actor},
+                 {"attempt", statement.entry_attempt},
+                 {"event", statement.entry_event}}},
+               {"checkpoint", kCheckpoint}});
+  return json;
 }
 
 const char* Promise(const Statement& statement) {
@@ -214,13 +249,17 @@ Json PublishedJson(const v1::Plan& plan) {
 }
 
 Json DatasetJson(const Statement& statement) {
-  return {{"name", statement.dataset},
-          {"public", statement.is_public},
-          {"digest", statement.dataset_digest},
-          {"digest_scope", kDigestScope},
-          {"node_count", statement.sizes.node_count},
-          {"feature_count", statement.sizes.feature_count},
-          {"class_count", statement.sizes.class_count}};
+  Json json = {{"name", statement.dataset},
+               {"public", statement.is_public},
+               {"digest", statement.dataset_digest},
+               {"digest_scope", kDigestScope},
+               {"node_count", statement.sizes.node_count},
+               {"feature_count", statement.sizes.feature_count},
+               {"class_count", statement.sizes.class_count}};
+  if (!IsBeforeFourth(statement)) {
+    json["max_degree"] = PromiseJson(statement.max_degree);
+  }
+  return json;
 }
 
 Json PredicateJson(const Statement& statement) {
@@ -314,6 +353,9 @@ void ReadLedger(const JsonReader& reader, Statement& statement) {
   statement.budget = reader.Text("budget");
   statement.cap_epsilon = reader.Number("cap_epsilon");
   statement.cap_delta = reader.Number("cap_delta");
+  if (!IsBeforeFourth(statement) && reader.Has("cap_max_degree")) {
+    statement.cap_max_degree = reader.Integer("cap_max_degree");
+  }
   statement.order = reader.Integer("order");
   statement.units = reader.Integer("units");
   statement.plan.set_price_units(statement.units);
@@ -350,6 +392,9 @@ absl::StatusOr<Statement> ReadStatement(const Json& json, int predicate_version)
   statement.sizes.node_count = dataset.Integer("node_count");
   statement.sizes.feature_count = dataset.Integer("feature_count");
   statement.sizes.class_count = dataset.Integer("class_count");
+  if (!IsBeforeFourth(statement) && dataset.Has("max_degree")) {
+    statement.max_degree = dataset.Integer("max_degree");
+  }
   ReadAccountant(predicate.Object("accountant"), statement);
   if (!statement.is_public) {
     ReadLedger(predicate.Object("ledger"), statement);

@@ -16,16 +16,16 @@
 namespace dpar {
 
 inline constexpr absl::string_view kStatementType = "https://in-toto.io/Statement/v1";
-inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v3";
+inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v4";
 // The version in kPredicateType, and the oldest that can still be read.
-inline constexpr int kPredicateVersion = 3;
+inline constexpr int kPredicateVersion = 4;
 inline constexpr int kOldestPredicateVersion = 2;
 // Of the accountant that this program has. A change that can give another epsilon for the same event is a new one.
 inline constexpr int64_t kAccountantVersion = 2;
 
 // What a certificate states. All of it is public.
 struct Statement {
-  // Statements are made in version 3. Those of version 2, which dpar 0.2.0 made, are read, and lack what says so below.
+  // Statements are made in version 4. Those of versions 2 and 3 are read, and lack what says so below.
   int predicate_version = kPredicateVersion;
 
   // File name to SHA-256 (lower-case hex): model.pt and model.npz.
@@ -35,6 +35,8 @@ struct Statement {
   std::string dataset;         // tenants/{t}/datasets/{d}
   std::string dataset_digest;  // under the dataset's own key
   PublicSizes sizes;
+  // The degree promise that the dataset's owner made, whatever the method; 0: none. Not before version 4.
+  int64_t max_degree = 0;
   bool is_public = false;  // then nothing is promised, and the first field says so
   v1::Plan plan;           // as executed
   // What the accountant gives for plan.event at plan.delta: at most plan.epsilon. Not in version 2; unused for public
@@ -50,6 +52,9 @@ struct Statement {
   std::string ledger_hash;
   double cap_epsilon = 0;
   double cap_delta = 0;
+  // The smallest degree promise of a dataset with this budget; 0: none. The cap is about graphs that keep it. Not
+  // before version 4.
+  int64_t cap_max_degree = 0;
   int64_t order = 0;
   int64_t units = 0;  // the job's price; plan.price_units repeats it
   // Not in version 2. What the budget's jobs had spent before this one, and what they may spend; then what else the
@@ -77,7 +82,7 @@ absl::Status ValidateStatement(const Statement& statement);
 
 // Accepts exactly what StatementToJson gives for a well-formed statement: a field that is missing, unknown, mistyped,
 // repeated or out of order, a changed fixed text, or another spelling of a number is INVALID_ARGUMENT naming the field.
-// So is a statement of another version of the predicate than 2 and 3, with what reads it.
+// So is a statement of another version of the predicate than 2 to 4, with what reads it.
 absl::StatusOr<Statement> StatementFromJson(absl::string_view json);
 
 }  // namespace dpar

@@ -148,6 +148,32 @@ absl::Status ValidateEntry(const Statement& statement, const std::string& path) 
   return ValidateText(path + ".event", statement.entry_event);
 }
 
+// 0 stands for no promise, and statements before version 4 know of none.
+absl::Status ValidatePromises(const Statement& statement) {
+  if (statement.predicate_version < 4) {
+    return statement.max_degree == 0 && statement.cap_max_degree == 0
+               ? absl::OkStatus()
+               : InvalidField("predicate.dataset.max_degree",
+                              "predicate.dataset.max_degree is not part of this version");
+  }
+  const int64_t slots = statement.sizes.node_count;
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.max_degree", statement.max_degree, 0, slots));
+  if (statement.plan.has_max_degree() && statement.plan.max_degree() != statement.max_degree) {
+    return InvalidField("predicate.mechanism.plan.max_degree",
+                        "predicate.mechanism.plan.max_degree must be that of dataset.max_degree");
+  }
+  // Public data has no budget.
+  DPAR_RETURN_IF_ERROR(
+      ValidateRange("predicate.ledger.cap_max_degree", statement.cap_max_degree, 0, statement.is_public ? 0 : slots));
+  const bool within =
+      statement.max_degree == 0 || (statement.cap_max_degree > 0 && statement.cap_max_degree <= statement.max_degree);
+  if (!statement.is_public && !within) {
+    return InvalidField("predicate.ledger.cap_max_degree",
+                        "predicate.ledger.cap_max_degree must be at most dataset.max_degree, where there is one");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateLedger(const Statement& statement) {
   if (statement.budget != statement.dataset + "/budget") {
     return InvalidField("predicate.ledger.budget", "predicate.ledger.budget must be that of dataset.name");
@@ -197,6 +223,7 @@ absl::Status ValidateStatement(const Statement& statement) {
     DPAR_RETURN_IF_ERROR(ValidateLedger(statement));
   }
   DPAR_RETURN_IF_ERROR(ValidatePlan(statement));
+  DPAR_RETURN_IF_ERROR(ValidatePromises(statement));
   return ValidateSoftware(statement);
 }
 

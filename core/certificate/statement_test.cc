@@ -78,7 +78,7 @@ TEST(StatementTest, IsAnInTotoStatementWithThePromiseFirst) {
   const std::string text = StatementToJson(ExampleStatement());
   EXPECT_THAT(text, StartsWith("{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[{\"name\":\"model.npz\","
                                "\"digest\":{\"sha256\":\""));
-  EXPECT_THAT(text, HasSubstr("\"predicateType\":\"urn:dpar:privacy-certificate:v3\",\"predicate\":{\"promise\":"
+  EXPECT_THAT(text, HasSubstr("\"predicateType\":\"urn:dpar:privacy-certificate:v4\",\"predicate\":{\"promise\":"
                               "\"node-level differential privacy\",\"unit_of_privacy\":"));
   const Json json = Json::parse(text);
   EXPECT_THAT(Keys(json), ElementsAre("_type", "subject", "predicateType", "predicate"));
@@ -248,7 +248,7 @@ TEST(StatementTest, RefusesVersionsItDoesNotKnowAndSaysWhichProgramReadsThem) {
   ExpectRefused(json.dump(), "predicateType");
   EXPECT_THAT(std::string(StatementFromJson(json.dump()).status().message()),
               HasSubstr("which dpar 0.1 made; check it with dpar verify of that version"));
-  json["predicateType"] = "urn:dpar:privacy-certificate:v4";
+  json["predicateType"] = "urn:dpar:privacy-certificate:v5";
   ExpectRefused(json.dump(), "predicateType");
   EXPECT_THAT(std::string(StatementFromJson(json.dump()).status().message()), HasSubstr("use a newer dpar"));
   for (const Json& other : {Json("text"), Json("urn:dpar:privacy-certificate:v03"), Json(3), Json(nullptr)}) {
@@ -260,23 +260,73 @@ TEST(StatementTest, RefusesVersionsItDoesNotKnowAndSaysWhichProgramReadsThem) {
 }
 
 TEST(StatementTest, RefusesTheFieldsOfOneVersionUnderTheNameOfAnother) {
-  Json json = ExampleJson();
-  json["predicateType"] = "urn:dpar:privacy-certificate:v2";
-  EXPECT_EQ(StatementFromJson(json.dump()).status().code(), absl::StatusCode::kInvalidArgument);
+  constexpr int kVersions[] = {2, 3, 4};
+  for (const int written : kVersions) {
+    Statement statement = ExampleStatement();
+    statement.predicate_version = written;
+    Json json = Json::parse(StatementToJson(statement));
+    for (const int named : kVersions) {
+      json["predicateType"] = absl::StrCat("urn:dpar:privacy-certificate:v", named);
+      EXPECT_EQ(StatementFromJson(json.dump()).status().code(),
+                named == written ? absl::StatusCode::kOk : absl::StatusCode::kInvalidArgument)
+          << written << " as " << named;
+    }
+  }
+}
+
+TEST(StatementTest, NamesTheDatasetsPromiseWhateverTheMethod) {
   Statement statement = ExampleStatement();
-  statement.predicate_version = 2;
-  json = Json::parse(StatementToJson(statement));
-  EXPECT_EQ(json["predicateType"], "urn:dpar:privacy-certificate:v2");
-  EXPECT_TRUE(StatementFromJson(json.dump()).ok());
-  json["predicateType"] = "urn:dpar:privacy-certificate:v3";
-  EXPECT_EQ(StatementFromJson(json.dump()).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(ExampleJson()["predicate"]["dataset"]["max_degree"].is_null());
+  EXPECT_TRUE(ExampleJson()["predicate"]["ledger"]["cap_max_degree"].is_null());
+  EXPECT_THAT(ExampleJson()["predicate"]["ledger"]["cap_relation"].get<std::string>(),
+              HasSubstr(", for every graph; "));
+  statement.max_degree = 70;
+  statement.cap_max_degree = 50;
+  const std::string text = StatementToJson(statement);
+  const Statement again = StatementFromJson(text).value();
+  EXPECT_EQ(again.max_degree, 70);
+  EXPECT_EQ(again.cap_max_degree, 50);
+  const Json predicate = Json::parse(text)["predicate"];
+  EXPECT_EQ(predicate["dataset"]["max_degree"], 70);
+  EXPECT_EQ(predicate["unprotected"].back(), (Json{{"quantity", "degree promise D"}, {"value", 70}}));
+  EXPECT_THAT(predicate["ledger"]["cap_relation"].get<std::string>(),
+              HasSubstr(", for graphs in which no node has more than 50 neighbours, the smallest degree promise"));
+  EXPECT_EQ(predicate["neighbour_relation"], ExampleJson()["predicate"]["neighbour_relation"])
+      << "the job's own epsilon needs no promise";
+}
+
+TEST(StatementTest, RefusesPromisesThatContradictOneAnother) {
+  const auto refused = [](const std::string& field, int64_t dataset, int64_t cap) {
+    Statement statement = ExampleStatement();
+    statement.max_degree = dataset;
+    statement.cap_max_degree = cap;
+    ExpectRefused(StatementToJson(statement), field);
+  };
+  refused("predicate.ledger.cap_max_degree", 70, 71);
+  refused("predicate.ledger.cap_max_degree", 70, 0);
+  refused("predicate.ledger.cap_max_degree", 0, 2996);
+  refused("predicate.dataset.max_degree", 2996, 50);
+  // Another dataset with this content may have one.
+  Statement other = ExampleStatement();
+  other.cap_max_degree = 50;
+  EXPECT_TRUE(StatementFromJson(StatementToJson(other)).ok());
+  // Public data has no cap.
+  Statement open = ExamplePublicStatement();
+  open.max_degree = 50;
+  EXPECT_TRUE(StatementFromJson(StatementToJson(open)).ok());
+  open.cap_max_degree = 50;
+  EXPECT_EQ(ValidateStatement(open).code(), absl::StatusCode::kInvalidArgument);
+  // Versions before the fourth know of none.
+  other.predicate_version = 3;
+  EXPECT_EQ(ValidateStatement(other).code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST(StatementTest, StatesWhatWasUsedOfTheCapAndWhatTheEntrysHashCovers) {
   const Statement statement = ExampleStatement();
   const Json ledger = ExampleJson()["predicate"]["ledger"];
-  EXPECT_THAT(Keys(ledger), ElementsAre("budget", "scope", "cap_epsilon", "cap_delta", "order", "cap_units",
-                                        "units_before", "units", "units_after", "entry", "checkpoint"));
+  EXPECT_THAT(Keys(ledger),
+              ElementsAre("budget", "scope", "cap_epsilon", "cap_delta", "cap_max_degree", "cap_relation", "order",
+                          "cap_units", "units_before", "units", "units_after", "entry", "checkpoint"));
   EXPECT_EQ(ledger["units_after"], 1234567 + statement.units);
   EXPECT_THAT(Keys(ledger["entry"]), ElementsAre("sequence", "hash", "previous_hash", "budget_id", "time_microseconds",
                                                  "kind", "actor", "attempt", "event"));
@@ -418,7 +468,7 @@ TEST(StatementTest, RefusesRepeatedKeysAtAnyDepth) {
     altered.insert(altered.find(key_and_value), absl::StrCat(key_and_value, ","));
     return altered;
   };
-  ExpectRefused(doubled("\"predicateType\":\"urn:dpar:privacy-certificate:v3\""), "statement");
+  ExpectRefused(doubled("\"predicateType\":\"urn:dpar:privacy-certificate:v4\""), "statement");
   ExpectRefused(doubled("\"epsilon\":1.0"), "statement");
   ExpectRefused(doubled("\"steps\":97"), "statement");
   ExpectRefused(doubled("\"name\":\"model.pt\""), "statement");

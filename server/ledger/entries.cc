@@ -20,7 +20,7 @@ bool IsResolution(v1::LedgerEntry::Kind kind) { return kind == v1::LedgerEntry::
 std::string AccountText(absl::string_view lock) {
   return absl::StrCat(
       "SELECT cap_epsilon, cap_delta, renyi_order, cap_units, posted_units, reserved_units, live_events, "
-      "head_sequence, head_hash, frozen_reason FROM budgets WHERE id = $1",
+      "head_sequence, head_hash, frozen_reason, COALESCE(max_degree, 0) FROM budgets WHERE id = $1",
       lock);
 }
 
@@ -71,6 +71,7 @@ absl::StatusOr<Account> QueryAccount(Transaction& transaction, const std::string
   account.head_sequence = reader.Int();
   account.head_hash = reader.Text();
   account.frozen_reason = reader.Text();
+  account.max_degree = reader.Int();
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
   return account;

@@ -176,6 +176,9 @@ absl::StatusOr<v1::Budget> SumsOf(const Account& account) {
   budget.set_posted_percent(PercentOf(account.posted_units, account.terms.cap_units));
   budget.set_reserved_percent(PercentOf(account.reserved_units, account.terms.cap_units));
   budget.set_frozen_reason(account.frozen_reason);
+  if (account.max_degree > 0) {
+    budget.set_max_degree(account.max_degree);
+  }
   if (account.frozen_reason.empty()) {
     DPAR_ASSIGN_OR_RETURN(const double largest,
                           LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
@@ -379,6 +382,13 @@ absl::Status SetFrozen(Transaction& transaction, const std::string& budget_id, c
       const int64_t changed,
       transaction.Execute("UPDATE budgets SET frozen_reason = $2 WHERE id = $1", {budget_id, reason}));
   return changed == 1 ? absl::OkStatus() : ResourceNotFound(budget_id);
+}
+
+absl::Status NarrowToDegree(Transaction& transaction, const std::string& budget_id, int64_t max_degree) {
+  return transaction
+      .Execute("UPDATE budgets SET max_degree = $2 WHERE id = $1 AND (max_degree IS NULL OR max_degree > $2)",
+               {budget_id, max_degree})
+      .status();
 }
 
 absl::StatusOr<int64_t> CountFrozen(Transaction& transaction) {

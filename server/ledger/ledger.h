@@ -49,6 +49,7 @@ struct Account {
   int64_t head_sequence = 0;
   std::string head_hash;
   std::string frozen_reason;  // empty unless no job may be admitted
+  int64_t max_degree = 0;     // the smallest degree promise declared for the content; 0: none
 
   [[nodiscard]] int64_t used_units() const { return posted_units + reserved_units; }
   [[nodiscard]] int64_t left_units() const { return std::max<int64_t>(0, terms.cap_units - used_units()); }
@@ -141,6 +142,8 @@ absl::Status BudgetFrozen(const std::string& budget_id, const std::string& reaso
 // Freezes a budget for a reason, or, when that is empty, thaws it. Its ledger is as it was. NOT_FOUND when there is no
 // such budget.
 absl::Status SetFrozen(Transaction& transaction, const std::string& budget_id, const std::string& reason);
+// Notes that a dataset with this budget has a degree promise: the cap is about graphs that keep the smallest of them.
+absl::Status NarrowToDegree(Transaction& transaction, const std::string& budget_id, int64_t max_degree);
 // How many budgets are frozen.
 absl::StatusOr<int64_t> CountFrozen(Transaction& transaction);
 

@@ -150,7 +150,7 @@ absl::Status CheckParameters(const std::vector<Value>& parameters);
 // Brings the schema to the present version; refuses one that is newer than this program.
 absl::Status Migrate(Database& database);
 // The same up to a version, which tests of upgrades begin with.
-inline constexpr int64_t kSchemaVersion = 8;
+inline constexpr int64_t kSchemaVersion = 9;
 absl::Status MigrateTo(Database& database, int64_t version);
 // OK when the store has the present version, without changing it; FAILED_PRECONDITION otherwise.
 absl::Status CheckSchema(Transaction& transaction);

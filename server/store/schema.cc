@@ -190,6 +190,13 @@ CREATE TABLE witness_ids (
 // A certificate is 5 to 9 kB, mostly base64, and compressing it took longer than the rest of what ends a job.
 constexpr const char* kVersion8OfPostgres = "ALTER TABLE outputs ALTER COLUMN envelope SET STORAGE EXTERNAL";
 
+// The smallest degree promise of a dataset with this budget, deleted ones too: the graphs that the cap is about. Kept
+// here, so that what reads a budget reads it with it.
+constexpr const char* kVersion9 = R"sql(
+ALTER TABLE budgets ADD COLUMN max_degree BIGINT;
+UPDATE budgets SET max_degree = (SELECT MIN(datasets.max_degree) FROM datasets WHERE datasets.budget_id = budgets.id)
+)sql";
+
 struct Step {
   const char* both = "";
   const char* postgres = "";
@@ -201,7 +208,8 @@ constexpr std::array<Step, kSchemaVersion> kSteps = {{{kVersion1},
                                                       {"", kVersion5OfPostgres},
                                                       {kVersion6},
                                                       {kVersion7},
-                                                      {kVersion8, kVersion8OfPostgres}}};
+                                                      {kVersion8, kVersion8OfPostgres},
+                                                      {kVersion9}}};
 
 // Two servers that start at once on an empty store.
 constexpr absl::Duration kMigrationPatience = absl::Minutes(1);

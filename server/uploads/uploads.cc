@@ -482,6 +482,9 @@ absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v
         DPAR_RETURN_IF_ERROR(SetFrozen(transaction, dataset.budget_id, sealing.frozen_reason));
       }
     }
+    if (declared.has_max_degree()) {
+      DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, dataset.budget_id, declared.max_degree()));
+    }
   }
   DPAR_RETURN_IF_ERROR(InsertDataset(transaction, dataset, limits_.max_datasets));
   DPAR_RETURN_IF_ERROR(SetUploadState(transaction, sealing.stored.name, v1::Upload::FINISHED));

@@ -14,6 +14,9 @@
 #include "core/certificate/digest.h"
 #include "core/error.h"
 #include "core/graph/sealed_graph.h"
+#include "core/status_macros.h"
+#include "server/ledger/ledger.h"
+#include "server/store/datasets.h"
 #include "server/store/read_from.h"
 #include "server/store/testing/temporary_store.h"
 #include "server/uploads/testing/uploads_fixture.h"
@@ -474,6 +477,32 @@ TEST_P(UploadsTest, AGraphThatKeepsItsDegreePromiseHasItInItsDataset) {
   EXPECT_EQ(stored("d").max_degree(), 2);
   EXPECT_FALSE(Upload("e").value().dataset().has_max_degree());
   EXPECT_FALSE(stored("e").has_max_degree());
+}
+
+TEST_P(UploadsTest, TheCapOfAContentIsAboutTheSmallestDegreePromiseThatWasEverMadeForIt) {
+  const auto promised = [&](const std::string& id, int64_t max_degree) {
+    v1::OpenUploadRequest request = Declaration(id, "r-" + id);
+    if (max_degree > 0) {
+      request.set_max_degree(max_degree);
+    }
+    EXPECT_TRUE(Upload(request, bytes_).ok());
+    return ReadFrom(*database_,
+                    [&](Transaction& t) -> absl::StatusOr<v1::Budget> {
+                      DPAR_ASSIGN_OR_RETURN(const std::string budget, DatasetBudget(t, "tenants/acme/datasets/" + id));
+                      return GetBudget(t, budget);
+                    })
+        .value();
+  };
+  EXPECT_FALSE(promised("d", 0).has_max_degree());
+  EXPECT_EQ(promised("e", 3).max_degree(), 3);
+  EXPECT_EQ(promised("f", 2).max_degree(), 2);
+  ASSERT_TRUE(database_
+                  ->Write([](Transaction& t) {
+                    return MarkDatasetDeleted(t, "tenants/acme/datasets/f", absl::FromUnixSeconds(5));
+                  })
+                  .ok());
+  EXPECT_EQ(promised("g", 3).max_degree(), 2) << "jobs of the deleted one may have been charged";
+  EXPECT_EQ(promised("h", 0).max_degree(), 2);
 }
 
 TEST_P(UploadsTest, ANodeAboveTheDegreePromiseIsRefusedWithThePromiseAndNeitherDegreeNorNode) {

@@ -122,6 +122,7 @@ Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1
   statement.created_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
   statement.dataset_digest = dataset.content_digest();
   statement.sizes = {dataset.node_count(), dataset.feature_count(), dataset.class_count()};
+  statement.max_degree = dataset.max_degree();
   statement.is_public = dataset.is_public();
   return statement;
 }
@@ -135,6 +136,7 @@ absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const En
   statement.budget = absl::StrCat(statement.dataset, "/budget");
   statement.cap_epsilon = terms.cap_epsilon;
   statement.cap_delta = terms.cap_delta;
+  statement.cap_max_degree = posted.account.max_degree;
   statement.order = terms.order;
   statement.cap_units = terms.cap_units;
   statement.units = posted.entry.units();

@@ -28,6 +28,7 @@ using ::testing::Not;
 // Debian's, whose modules come from Debian's packages; another python3 may be the first in PATH.
 constexpr char kPython[] = "/usr/bin/python3";
 constexpr absl::Duration kPatience = absl::Seconds(120);
+constexpr int64_t kMaxDegree = 100;  // no graph here has such a node
 
 bool HasModule(const std::string& module) {
   return RunCommand({kPython, "-c",
@@ -52,10 +53,11 @@ class CertificateTest : public SharedServerTest {
   }
 
   // A small graph, so that the model is small too.
-  std::string Upload(uint64_t seed, bool is_public = false) {
+  std::string Upload(uint64_t seed, bool is_public = false, int64_t max_degree = 0) {
     const Graph graph = MakeGraph(seed, {.nodes = 300, .classes = 2, .features = 30});
     v1::OpenUploadRequest request = OpenRequest(tenant_.name, GraphBytes(graph), graph.sizes);
     request.set_is_public(is_public);
+    if (max_degree > 0) request.set_max_degree(max_degree);
     const auto uploaded = UploadFile(server().Owner(tenant_), request, GraphBytes(graph));
     EXPECT_TRUE(uploaded.status.ok()) << uploaded.status.error_message();
     return uploaded.value.dataset().name();
@@ -171,12 +173,46 @@ TEST_F(CertificateTest, FollowsItsSchemaAndMutantsDoNot) {
   std::vector<std::string> command = {
       kPython, absl::StrCat(std::getenv("DPAR_SOURCE_DIR"), "/tests/end_to_end/check_certificate_schema.py"),
       absl::StrCat(std::getenv("DPAR_SOURCE_DIR"), "/docs/certificate.schema.json")};
-  for (const v1::CreateJobRequest& request : {full, published, Request(open), silent}) {
+  const std::string promised = Upload(2006, /*is_public=*/false, kMaxDegree);
+  v1::CreateJobRequest gap = Request(promised, 1);
+  gap.mutable_spec()->set_method(v1::GAP);
+  for (const v1::CreateJobRequest& request : {full, published, Request(open), silent, gap, Request(promised)}) {
     command.push_back(Train(request).certificate);
   }
   const CommandResult result = RunCommand(command, {{"PYTHONDONTWRITEBYTECODE", "1"}}, kPatience);
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("4 certificates valid, "));
+  EXPECT_THAT(result.out, HasSubstr("6 certificates valid, "));
+}
+
+TEST_F(CertificateTest, OfAMethodWithoutAPromiseSaysThatTheCapIsAboutGraphsThatKeepTheDatasets) {
+  const std::string plain = Upload(2007);
+  const Statement before = Opened(Train(Request(plain, 0.5)));
+  EXPECT_EQ(before.max_degree, 0);
+  EXPECT_EQ(before.cap_max_degree, 0);
+  const std::string promised = Upload(2007, /*is_public=*/false, kMaxDegree);
+  const Released released = Train(Request(promised, 0.5));
+  const Statement statement = Opened(released);
+  EXPECT_EQ(statement.max_degree, kMaxDegree);
+  EXPECT_EQ(statement.cap_max_degree, kMaxDegree);
+  EXPECT_FALSE(statement.plan.has_max_degree());
+  const CommandResult shown = Dpar({"certificate", "show", released.certificate, "--key", PublicKey()});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("degree promise D: 100"));
+  EXPECT_THAT(shown.out, HasSubstr("What the cap is about: all jobs charged to this budget together"));
+  EXPECT_THAT(shown.out, Not(HasSubstr("as long as no node has more")));
+  // The same content has the same budget, under whichever name it is read.
+  const Statement other = Opened(Train(Request(plain, 0.5)));
+  EXPECT_EQ(other.max_degree, 0);
+  EXPECT_EQ(other.cap_max_degree, kMaxDegree);
+  const CommandResult budget = Dpar({"budget", "show", plain});
+  EXPECT_THAT(budget.out, HasSubstr("the cap is about graphs in which no node has more than 100 neighbours"));
+  EXPECT_EQ(nlohmann::json::parse(Dpar({"budget", "show", plain, "--json"}).out)["budget"]["max_degree"], kMaxDegree);
+
+  v1::CreateJobRequest gap = Request(promised, 0.5);
+  gap.mutable_spec()->set_method(v1::GAP);
+  const CommandResult verified = Dpar({"certificate", "verify", Train(gap).certificate, "--key", PublicKey()});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr(", as long as no node has more than 100 neighbours"));
 }
 
 TEST_F(CertificateTest, SaysFirstThatNothingIsPromisedAboutPublicData) {

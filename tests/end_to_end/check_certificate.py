@@ -113,6 +113,8 @@ def entry_hash(predicate):
 def check_promise(predicate):
     ledger = predicate["ledger"]
     require(ledger["units_after"] == ledger["units_before"] + ledger["units"], "the units do not add up")
+    promise = predicate["mechanism"]["plan"].get("max_degree")
+    require(promise in (None, predicate["dataset"].get("max_degree", promise)), "a promise that is not the dataset's")
     require(entry_hash(predicate) == ledger["entry"]["hash"], "the ledger's entry has another hash")
     mu2 = mu_squared(predicate["event"])
     if mu2 is None:
@@ -130,7 +132,7 @@ def main(certificate, key_file, *models):
     with open(certificate, "rb") as file:
         statement = parse(open_envelope(file.read(), key))
     require(statement["_type"] == "https://in-toto.io/Statement/v1", "not an in-toto statement")
-    require(statement["predicateType"] == "urn:dpar:privacy-certificate:v3", "another version")
+    require(statement["predicateType"] in ["urn:dpar:privacy-certificate:v%d" % v for v in (3, 4)], "another version")
     subjects = {subject["digest"]["sha256"] for subject in statement["subject"]}
     for model in models:
         with open(model, "rb") as file:

@@ -24,6 +24,9 @@ Json CellKey(const Cell& cell) {
   key["split"] = SplitName(cell.split);
   key["seed"] = cell.seed;
   key["spec"] = MessageToJson(cell.spec, {"dataset"});
+  if (cell.promise > 0) {
+    key["promise"] = cell.promise;
+  }
   return key;
 }
 

@@ -20,6 +20,7 @@ struct Cell {
   SplitKind split = SplitKind::kRandom;
   int64_t seed = 1;  // of the split
   v1::TrainingSpec spec;
+  int64_t promise = 0;  // D, for methods that read edges; 0: the graph's own largest degree
 };
 
 // What one line of a results file is found by.

@@ -133,7 +133,7 @@ class Runner {
   absl::Status Plan() {
     std::map<std::string, std::vector<PlannedCell*>> users;
     for (PlannedCell& planned : missing_) {
-      users[absl::StrCat(planned.cell->graph, " ", planned.split->train.size(), " ",
+      users[absl::StrCat(planned.cell->graph, " ", planned.split->train.size(), " ", planned.cell->promise, " ",
                          planned.cell->spec.SerializeAsString())]
           .push_back(&planned);
     }
@@ -152,7 +152,8 @@ class Runner {
       const PlannedCell& first = *cells.front();
       PublicSizes sizes = first.graph->view.sizes;
       sizes.node_count = static_cast<int64_t>(first.split->train.size());
-      absl::StatusOr<v1::Plan> made = MakePlan(first.cell->spec, sizes, first.graph->max_degree);
+      const int64_t promise = first.cell->promise > 0 ? first.cell->promise : first.graph->max_degree;
+      absl::StatusOr<v1::Plan> made = MakePlan(first.cell->spec, sizes, promise);
       if (!made.ok()) {
         error.Note(made.status());
         return;

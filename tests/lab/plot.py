@@ -34,13 +34,20 @@ AXES = {
     "batch": ("B, expected batch size (rows)", "log"),
     "gradient-clip": ("C, bound of a gradient's norm", "log"),
     "node-sampling": ("q', share of the nodes that is sampled", "log"),
+    "hops": ("hops of GAP", "linear"),
+    "aggregation-clip": ("R, bound of a sum over neighbours", "log"),
+    "neighbours": ("neighbours that SAGE samples", "log"),
+    "promise": ("D, degree promise, in multiples of the largest degree", "log"),
 }
 ACCOUNTANTS = {
     "as-published": "noise as published, the paper's plan",
     "sound": "SOUND noise, our plan",
 }
 TITLES = {"cora_ml": "Cora-ML", "coauthor_cs": "CS", "coauthor_phy": "Physics"}
-INFERENCES = {"power": "power iteration", "mean-field": "mean-field"}
+INFERENCES = {"power": "power iteration", "mean-field": "mean-field", "none": "GAP and SAGE by themselves"}
+# Methods that read training edges, priced under a degree promise: pictures of their own.
+RIVALS = ("gap", "sage")
+LETTERS = {"features": "F", "dpar-em0": "0", "dpar-em1": "1", "dpar-gm": "G", "gap": "P", "sage": "S"}
 
 
 def read(path):
@@ -116,7 +123,7 @@ def draw_curves(axes, rows, scale):
             # A star does not say whose it is in grey; its letter does.
             for x, y in stars:
                 axes.annotate(
-                    {"features": "F", "dpar-em0": "0", "dpar-em1": "1", "dpar-gm": "G", "gap": "P", "sage": "S"}[method],
+                    LETTERS[method],
                     (x, y),
                     fontsize=5.5,
                     ha="center",
@@ -152,7 +159,8 @@ def plot_sweep(name, graph, rows):
             ]
             draw_curves(axes, here, scale)
             set_ticks(axes, sorted({float(row["value"]) for row in here}), scale)
-            heading = ACCOUNTANTS[accountant] + f" ({INFERENCES[here[0]['inference']]})"
+            inferences = ", ".join(dict.fromkeys(INFERENCES[row["inference"]] for row in here))
+            heading = f"{ACCOUNTANTS[accountant]} ({inferences})"
             axes.set_title(heading if swept else f"epsilon {plain(epsilon)}, {heading}", fontsize=8.5)
             axes.grid(True, linewidth=0.3, color="0.8")
             axes.set_xlabel(title)
@@ -170,9 +178,10 @@ def finish(figure, grid, rows, graph, stars):
                 [], [], linestyle="none", marker="*", markersize=11, markerfacecolor="white", markeredgecolor="black"
             )
         )
-        labels.append("paper's Table 1 (F, 0, 1, G)")
-    seeds = rows[0].get("seeds")
-    spread = f", bars: standard deviation over {seeds} seeds" if seeds else ""
+        letters = ", ".join(letter for method, letter in LETTERS.items() if any(row["method"] == method for row in rows))
+        labels.append(f"paper's Table 1 ({letters})")
+    seeds = sorted({int(row["seeds"]) for row in rows if row.get("seeds")})
+    spread = f", bars: standard deviation over {' or '.join(map(str, seeds))} seeds" if seeds else ""
     delta = plain(float(rows[0]["delta"]))
     figure.suptitle(f"{TITLES[graph]}, delta {delta}, {rows[0]['split']} split{spread}", fontsize=10)
     figure.tight_layout(rect=(0, 0.3 / figure.get_figheight(), 1, 1))
@@ -193,7 +202,9 @@ def plot_accounting(name, graph, rows):
     axes.plot(values, values, color="0.5", linewidth=0.8, label="the claim itself")
     set_ticks(axes, values, "log")
     axes.set_yscale("log")
-    ticks = [0.3, 1, 3, 10, 30, 100, 300, 1000]
+    prices = values + [float(row["sound_epsilon"]) for row in rows]
+    ticks = [0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000]
+    ticks = [tick for tick in ticks if min(prices) / 1.5 <= tick <= 1.5 * max(prices)]
     axes.set_yticks(ticks)
     axes.set_yticklabels([plain(tick) for tick in ticks])
     axes.minorticks_off()
@@ -293,8 +304,15 @@ def main(directory, paths):
             sweeps[rows[0]["sweep"], rows[0]["graph"]] += rows
     for (name, graph), rows in sweeps.items():
         alone = sum(other == name for other, _ in sweeps) == 1
+        stem = name if alone else f"{name}-{graph}"
         draw = plot_accounting if name == "accounting" else plot_sweep
-        save(draw(name, graph, rows), directory, name if alone else f"{name}-{graph}")
+        others = [row for row in rows if row["method"] not in RIVALS]
+        if others:
+            save(draw(name, graph, others), directory, stem)
+        if len(others) < len(rows):
+            # Beside what needs no promise, where that was measured too.
+            shown = [row for row in rows if row["method"] in RIVALS + ("features",)]
+            save(draw(name, graph, shown), directory, f"{stem}-rivals")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -15,9 +16,10 @@ namespace dpar::lab {
 // opened. Not thread-safe.
 class ResultsFile {
  public:
-  // Reads the file, or makes it. FAILED_PRECONDITION while another process has it open, INVALID_FIELD `results` when it
-  // cannot be opened or holds a line that is no result.
-  static absl::StatusOr<ResultsFile> Open(const std::string& path);
+  // Reads the file, or makes it, and reads the files of `known`, whose cells are found like its own; where several have
+  // a cell, the first counts. FAILED_PRECONDITION while another process has the file open, INVALID_FIELD `results` or
+  // `known` when one cannot be opened or holds a line that is no result.
+  static absl::StatusOr<ResultsFile> Open(const std::string& path, const std::vector<std::string>& known);
   ~ResultsFile();
   ResultsFile(ResultsFile&& other) noexcept;
   ResultsFile& operator=(ResultsFile&&) = delete;
@@ -28,8 +30,6 @@ class ResultsFile {
 
  private:
   ResultsFile(std::string path, int file) : path_(std::move(path)), file_(file) {}
-  absl::Status Read();
-  absl::Status ReadLine(const std::string& line, size_t number);
 
   std::string path_;
   int file_;

@@ -37,6 +37,8 @@ void AddStudyFlags(CLI::App& command, StudyFlags& flags) {
   command.add_option("--results", flags.results, "Cells that were computed; those that it has are not computed again")
       ->type_name("FILE")
       ->capture_default_str();
+  command.add_option("--known", flags.known, "More of them, in files that are read and not written; may be repeated")
+      ->type_name("FILE");
   command
       .add_option("--split", flags.split,
                   "random: 20% of the nodes are predicted; partition: one of nine parts that METIS makes, as the "
@@ -65,14 +67,19 @@ absl::StatusOr<Study> Study::Open(const StudyFlags& flags, const std::vector<std
   DPAR_RETURN_IF_ERROR(ValidateRange("threads", int64_t{flags.threads}, int64_t{1}, kMaxThreads));
   DPAR_ASSIGN_OR_RETURN(const SplitKind split, ParseSplit(flags.split));
   DPAR_ASSIGN_OR_RETURN(std::vector<StudyGraph> graphs, OpenStudyGraphs(flags.data, names));
-  DPAR_ASSIGN_OR_RETURN(ResultsFile file, ResultsFile::Open(flags.results));
+  DPAR_ASSIGN_OR_RETURN(ResultsFile file, ResultsFile::Open(flags.results, flags.known));
   return Study(flags, split, std::move(graphs), std::move(file));
 }
 
-size_t Study::Add(const StudyGraph& graph, const v1::TrainingSpec& spec) {
+size_t Study::Add(const StudyGraph& graph, const v1::TrainingSpec& spec, int64_t promise) {
   const size_t number = cells_.size() / static_cast<size_t>(flags_.seeds);
   for (int64_t seed = 1; seed <= flags_.seeds; ++seed) {
-    cells_.push_back({.graph = graph.traits.name, .digest = graph.digest, .split = split_, .seed = seed, .spec = spec});
+    cells_.push_back({.graph = graph.traits.name,
+                      .digest = graph.digest,
+                      .split = split_,
+                      .seed = seed,
+                      .spec = spec,
+                      .promise = promise});
   }
   return number;
 }

@@ -22,6 +22,7 @@ namespace dpar::lab {
 struct StudyFlags {
   std::string data = "../shared/data";
   std::string results = "lab-results.jsonl";
+  std::vector<std::string> known;  // files of results that are only read
   std::string split = "random";
   int64_t seeds = 10;
   int threads = HardwareThreads();
@@ -51,8 +52,8 @@ class Study {
 
   [[nodiscard]] const std::vector<StudyGraph>& graphs() const { return graphs_; }
 
-  // Asks for a measurement; returns its number.
-  size_t Add(const StudyGraph& graph, const v1::TrainingSpec& spec);
+  // Asks for a measurement; returns its number. `promise` is the cells'.
+  size_t Add(const StudyGraph& graph, const v1::TrainingSpec& spec, int64_t promise = 0);
   // Every measurement that was asked for, by number.
   absl::StatusOr<std::vector<Measurement>> Run();
 

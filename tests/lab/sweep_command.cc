@@ -42,6 +42,7 @@ struct Point {
   double epsilon;  // that was asked for
   double value;
   v1::TrainingSpec spec;
+  int64_t promise;  // of Study::Add
   std::optional<double> paper;
 };
 
@@ -63,7 +64,7 @@ class Sweep {
   absl::Status Run() {
     const StudyGraph& graph = study_.graphs().front();
     const std::vector<double> none = {0};
-    for (const double epsilon : kind_.option.empty() ? none : kind_.epsilons) {
+    for (const double epsilon : kind_.sweeps_epsilon() ? none : kind_.epsilons) {
       for (const v1::Method method : kind_.methods) {
         for (const double value : flags_.values.empty() ? kind_.values(accounting_) : flags_.values) {
           DPAR_RETURN_IF_ERROR(AddPoint(graph, method, epsilon, value));
@@ -74,7 +75,7 @@ class Sweep {
       return PriceAll(graph);
     }
     for (const Point& point : points_) {
-      study_.Add(graph, point.spec);
+      study_.Add(graph, point.spec, point.promise);
     }
     DPAR_ASSIGN_OR_RETURN(measured_, study_.Run());
     return absl::OkStatus();
@@ -122,10 +123,11 @@ class Sweep {
   absl::Status AddPoint(const StudyGraph& graph, v1::Method method, double epsilon, double value) {
     Point point;
     point.method = method;
-    point.epsilon = kind_.option.empty() ? value : epsilon;
+    point.epsilon = kind_.sweeps_epsilon() ? value : epsilon;
     point.value = value;
     DPAR_ASSIGN_OR_RETURN(point.spec, SweepSpec(kind_, accounting_, method, epsilon, graph.traits.delta, value));
-    if (kind_.trains && (kind_.option.empty() || value == kind_.paper_value)) {
+    DPAR_ASSIGN_OR_RETURN(point.promise, SweepPromise(kind_, graph.max_degree, value));
+    if (kind_.trains && (kind_.sweeps_epsilon() || value == kind_.paper_value)) {
       point.paper = PaperAccuracy(graph.traits.name, point.epsilon, method);
     }
     points_.push_back(std::move(point));
@@ -216,7 +218,7 @@ absl::StatusOr<CommandOutput> RunSweep(const SweepFlags& flags) {
                         "accountant must be as-published for the sweep accounting, which compares it "
                         "with the sound one");
   }
-  for (const double value : kind.option.empty() ? flags.values : std::vector<double>()) {
+  for (const double value : kind.sweeps_epsilon() ? flags.values : std::vector<double>()) {
     DPAR_RETURN_IF_ERROR(ValidateRange("values", value, kMinEpsilon, kMaxEpsilon));
   }
   DPAR_ASSIGN_OR_RETURN(Study study, Study::Open(flags.study, {flags.dataset}));

@@ -68,6 +68,55 @@ TEST_F(SweepTest, MethodsThatReadEdgesHaveCurvesOfTheirOwnAndPredictByThemselves
   ExpectRefused(Study("sweep", {"--sweep", "epsilon", "--methods", "gcn"}), kUsage, "not 'gcn'");
 }
 
+TEST_F(SweepTest, RivalsAreSweptAlongWhatTheyAloneHave) {
+  // The promise of the graph's own degree is what every other sweep has: the same cell.
+  const Json own = MustJson(Study("sweep", {"--sweep", "promise", "--values", "1,8", "--seeds", "1"}));
+  ASSERT_EQ(own["points"].size(), 4U);
+  for (const Json& point : own["points"]) {
+    EXPECT_EQ(point["method"], "gap");
+    EXPECT_EQ(point["sound_epsilon"], point["epsilon"]);
+  }
+  const std::string results = ReadFile(Results());
+  EXPECT_EQ(std::count(results.begin(), results.end(), '\n'), 4);
+  Json promises = Json::array();
+  for (const absl::string_view line : absl::StrSplit(results, '\n', absl::SkipEmpty())) {
+    const Json cell = Json::parse(line)["cell"];
+    promises.push_back(cell.contains("promise") ? cell["promise"] : Json(nullptr));
+  }
+  EXPECT_EQ(std::count(promises.begin(), promises.end(), nullptr), 2);
+  EXPECT_THAT(promises, ::testing::Contains(::testing::Truly([](const Json& promise) {
+                return promise.is_number() && promise.get<int64_t>() % 8 == 0;
+              })));
+  MustJson(Study("sweep", {"--sweep", "epsilon", "--methods", "gap", "--values", "1,8", "--seeds", "1"}));
+  EXPECT_EQ(ReadFile(Results()), results);
+
+  const Json hops = MustJson(Study("sweep", {"--sweep", "hops", "--values", "1,5", "--seeds", "1"}));
+  ASSERT_EQ(hops["points"].size(), 4U);
+  EXPECT_THAT(ReadFile(Results()), HasSubstr("\"options\":{\"hops\":5}"));
+  // Settings for DP-APPR are not theirs.
+  const Json batch =
+      MustJson(Study("sweep", {"--sweep", "batch", "--methods", "gap", "--values", "60", "--seeds", "1"}));
+  EXPECT_EQ(batch["points"].size(), 1U);
+  ExpectRefused(Study("sweep", {"--sweep", "promise", "--values", "0.5"}), kUsage, "--values must be from 1 to");
+  ExpectRefused(Study("sweep", {"--sweep", "hops", "--methods", "sage"}), kUsage, "does not read hops");
+}
+
+TEST_F(SweepTest, TakesKnownCellsFromFilesThatItDoesNotWrite) {
+  const std::vector<std::string> point = {"--sweep", "epsilon", "--methods", "gap", "--values", "8", "--seeds", "1"};
+  const Json computed = MustJson(Study("sweep", point));
+  const std::string known = directory_.File("known.jsonl");
+  WriteFile(known, ReadFile(Results()));
+  WriteFile(Results(), "");
+  std::vector<std::string> again = point;
+  again.insert(again.end(), {"--known", known});
+  EXPECT_EQ(MustJson(Study("sweep", again)), computed);
+  EXPECT_EQ(ReadFile(Results()), "");
+  WriteFile(known, "notes\n");
+  ExpectRefused(Study("sweep", again), kUsage, "--known must hold results");
+  again.back() = directory_.File("missing.jsonl");
+  ExpectRefused(Study("sweep", again), kUsage, "--known cannot be opened");
+}
+
 TEST_F(SweepTest, SoundNoiseCostsWhatWasAskedFor) {
   const Json json = MustJson(Study("sweep", {"--sweep", "bound", "--values", "0.01", "--seeds", "1"}));
   EXPECT_EQ(json["inference"], "mean-field");
@@ -147,6 +196,30 @@ TEST_F(PlotTest, DrawsAxesUnitsAndThePapersPoints) {
                            "standard deviation over 5 seeds", "SOUND noise, our plan"}) {
     EXPECT_THAT(svg, HasSubstr(text));
   }
+}
+
+TEST_F(PlotTest, DrawsRivalsApartBesideWhatNeedsNoPromise) {
+  if (!HasMatplotlib()) {
+    GTEST_SKIP() << "Debian's python3-matplotlib is not installed";
+  }
+  const std::string header = std::string(kSweepCsv).substr(0, std::string(kSweepCsv).find('\n') + 1);
+  const std::string ours = directory_.File("ours.csv");
+  WriteFile(ours, header +
+                      "epsilon,cora_ml,0.002,sound,mean-field,random,features,8.0,8.0,5,0.8,0.01,0.8,0.01,,8.0,\n"
+                      "epsilon,cora_ml,0.002,sound,mean-field,random,dpar-gm,8.0,8.0,5,0.8,0.01,0.8,0.01,,8.0,\n");
+  const std::string rivals = directory_.File("rivals.csv");
+  WriteFile(rivals, header + "epsilon,cora_ml,0.002,sound,none,random,gap,8.0,8.0,3,0.7,0.01,0.7,0.01,0.5733,8.0,\n");
+  const CommandResult result = Run(Plot({ours, rivals}));
+  ASSERT_EQ(result.exit_code, kDone) << result.err;
+  const std::string own = ReadFile(directory_.File("epsilon.svg"));
+  EXPECT_THAT(own, HasSubstr("DPAR-GM"));
+  EXPECT_THAT(own, ::testing::Not(HasSubstr("GAP")));
+  const std::string beside = ReadFile(directory_.File("epsilon-rivals.svg"));
+  for (const char* text :
+       {"GAP", "Features", "over 3 or 5 seeds", "mean-field, GAP and SAGE by themselves", "(F, P)"}) {
+    EXPECT_THAT(beside, HasSubstr(text));
+  }
+  EXPECT_THAT(beside, ::testing::Not(HasSubstr("DPAR-GM")));
 }
 
 TEST_F(PlotTest, DrawsWhatEmbedWrites) {

@@ -6,13 +6,52 @@
 #include "core/error.h"
 #include "core/plan/method.h"
 #include "core/status_macros.h"
+#include "core/validate.h"
 #include "tests/lab/option_setting.h"
 #include "tests/lab/study.h"
 
 namespace dpar::lab {
 namespace {
 
-std::vector<SweepKind> MakeSweepKinds() {
+// What the rivals have besides the parameters that all methods have.
+std::vector<SweepKind> MakeRivalKinds() {
+  const std::vector<double> both = {1, 8};
+  const std::vector<double> sum_bounds = {1, 2, 4, 8, 16, 32};
+  // At 12 any graph of Cora-ML's size keeps it, or nearly.
+  const std::vector<double> promises = {1, 2, 4, 8, 12};
+  return {
+      {.name = "hops",
+       .title = "hops of GAP",
+       .sound_values = {1, 2, 3, 4, 5},
+       .published_values = {1, 2, 3, 4, 5},
+       .epsilons = both,
+       .methods = {v1::GAP},
+       .option = "hops"},
+      {.name = "aggregation-clip",
+       .title = "R, bound of a sum over neighbours",
+       .sound_values = sum_bounds,
+       .published_values = sum_bounds,
+       .epsilons = both,
+       .methods = {v1::GAP},
+       .option = "aggregation_clip"},
+      {.name = "neighbours",
+       .title = "neighbours that SAGE samples",
+       .sound_values = {1, 2, 5, 10, 25},
+       .published_values = {1, 2, 5, 10, 25},
+       .epsilons = {8},
+       .methods = {v1::SAGE},
+       .option = "neighbours"},
+      {.name = "promise",
+       .title = "D, in multiples of the largest degree",
+       .sound_values = promises,
+       .published_values = promises,
+       .epsilons = both,
+       .methods = {v1::GAP},
+       .promise = true},
+  };
+}
+
+std::vector<SweepKind> MakeDparKinds() {
   const std::vector<v1::Method> structure = {v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM};
   const std::vector<v1::Method> all = {v1::FEATURES, v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM};
   const std::vector<double> both = {1, 8};
@@ -95,7 +134,12 @@ std::vector<SweepKind> MakeSweepKinds() {
 }  // namespace
 
 std::span<const SweepKind> SweepKinds() {
-  static const auto* kinds = new std::vector<SweepKind>(MakeSweepKinds());
+  static const auto* kinds = [] {
+    auto* all = new std::vector<SweepKind>(MakeDparKinds());
+    const std::vector<SweepKind> rivals = MakeRivalKinds();
+    all->insert(all->end(), rivals.begin(), rivals.end());
+    return all;
+  }();
   return *kinds;
 }
 
@@ -119,12 +163,24 @@ const char* InferenceOf(v1::Method method, Accounting accounting) {
   return accounting == Accounting::kSound ? "mean-field" : "power";
 }
 
+absl::StatusOr<int64_t> SweepPromise(const SweepKind& kind, int64_t largest_degree, double value) {
+  if (!kind.promise || value == 1) {
+    return 0;
+  }
+  constexpr double kMostTimes = 1e6;
+  DPAR_RETURN_IF_ERROR(ValidateRange("values", value, 1.0, kMostTimes));
+  return static_cast<int64_t>(value * static_cast<double>(largest_degree));
+}
+
 absl::StatusOr<v1::TrainingSpec> SweepSpec(const SweepKind& kind, Accounting accounting, v1::Method method,
                                            double epsilon, double delta, double value) {
-  const double target = kind.option.empty() ? value : epsilon;
+  const double target = kind.sweeps_epsilon() ? value : epsilon;
   v1::TrainingSpec spec =
       accounting == Accounting::kSound ? SoundSpec(method, target, delta) : PublishedSpec(method, target, delta);
-  std::vector<std::string> settings = kind.settings;
+  std::vector<std::string> settings;
+  if (FindMethod(method)->structure.has_value()) {
+    settings = kind.settings;
+  }
   if (!kind.option.empty()) {
     const bool renamed = method == v1::DPAR_GM && !kind.gm_option.empty();
     // %.15g of a whole number has no point, as options that are counts want it.

@@ -6,6 +6,7 @@
 #include "core/certificate/digest.h"
 #include "core/certificate/ledger_entry.h"
 #include "core/certificate/strict_json.h"
+#include "core/plan/method.h"
 #include "core/plan/plan.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
@@ -43,6 +44,8 @@ Statement ExampleStatement(v1::TrainingSpec spec) {
   statement.sizes = {.node_count = 2995, .feature_count = 2879, .class_count = 7};
   const BudgetTerms terms = MakeBudgetTerms(8, 3e-5).value();
   spec.set_delta(terms.cap_delta);
+  const MethodTraits* const method = FindMethod(spec.method());
+  statement.max_degree = method != nullptr && method->reads_edges ? kExampleMaxDegree : 0;
   statement.plan = MakePlan(spec, statement.sizes, kExampleMaxDegree).value();
   if (statement.plan.has_evaluation()) {
     statement.evaluation = ExampleEvaluation(statement.plan.evaluation());
@@ -58,6 +61,7 @@ Statement ExampleStatement(v1::TrainingSpec spec) {
   statement.ledger_sequence = 5;
   statement.cap_epsilon = terms.cap_epsilon;
   statement.cap_delta = terms.cap_delta;
+  statement.cap_max_degree = statement.max_degree;
   statement.order = terms.order;
   statement.cap_units = terms.cap_units;
   statement.units_before = 1234567;
