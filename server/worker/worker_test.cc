@@ -83,8 +83,12 @@ TEST_F(WorkerTest, AMethodThatReadsEdgesIsRefusedWithoutADegreePromiseAndCertifi
     const absl::Status refused = Submit(spec).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
   }
-  ASSERT_TRUE(
-      Write([](Transaction& t) { return t.Execute("UPDATE datasets SET max_degree = 200", {}).status(); }).ok());
+  // As an upload with a promise leaves them.
+  ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
+                DPAR_RETURN_IF_ERROR(t.Execute("UPDATE datasets SET max_degree = 200", {}).status());
+                DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, GetDataset(t, kDataset));
+                return NarrowToDegree(t, dataset.budget_id, 200);
+              }).ok());
   v1::TrainingSpec spec = Spec();
   spec.set_method(v1::GAP);
   spec.mutable_options()->set_steps(10);
@@ -94,6 +98,8 @@ TEST_F(WorkerTest, AMethodThatReadsEdgesIsRefusedWithoutADegreePromiseAndCertifi
   AwaitState(v1::Job::SUCCEEDED);
   const Statement statement = VerifiedStatement();
   EXPECT_EQ(statement.plan.max_degree(), 200);
+  EXPECT_EQ(statement.max_degree, 200);
+  EXPECT_EQ(statement.cap_max_degree, 200);
   std::vector<std::string> stages;
   for (const Stage& stage : StagesOf(statement.plan.event())) {
     stages.push_back(stage.name);

@@ -210,7 +210,9 @@ TEST_F(CertificateTest, OfAMethodWithoutAPromiseSaysThatTheCapIsAboutGraphsThatK
 
   v1::CreateJobRequest gap = Request(promised, 0.5);
   gap.mutable_spec()->set_method(v1::GAP);
-  const CommandResult verified = Dpar({"certificate", "verify", Train(gap).certificate, "--key", PublicKey()});
+  const Released under = Train(gap);
+  const CommandResult verified =
+      Dpar({"certificate", "verify", under.certificate, "--model", under.weights, "--key", PublicKey()});
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
   EXPECT_THAT(verified.out, HasSubstr(", as long as no node has more than 100 neighbours"));
 }

@@ -44,7 +44,7 @@ ACCOUNTANTS = {
     "sound": "SOUND noise, our plan",
 }
 TITLES = {"cora_ml": "Cora-ML", "coauthor_cs": "CS", "coauthor_phy": "Physics"}
-INFERENCES = {"power": "power iteration", "mean-field": "mean-field", "none": "GAP and SAGE by themselves"}
+INFERENCES = {"power": "power iteration", "mean-field": "mean-field", "none": "their own inference"}
 # Methods that read training edges, priced under a degree promise: pictures of their own.
 RIVALS = ("gap", "sage")
 LETTERS = {"features": "F", "dpar-em0": "0", "dpar-em1": "1", "dpar-gm": "G", "gap": "P", "sage": "S"}
@@ -77,9 +77,9 @@ def save(figure, directory, name, dpi=110):
     plt.close(figure)
 
 
-def aside(value, values, place, scale):
+def aside(value, values, places, scale):
     """The value moved a little, so that bars and stars of several methods do not hide each other."""
-    share = 0.010 * (place - 1.5)
+    share = 0.010 * places
     if scale == "log":
         return value * (max(values) / min(values)) ** share
     return value + share * (max(values) - min(values))
@@ -91,10 +91,12 @@ def draw_curves(axes, rows, scale):
     for row in rows:
         curves[row["method"]].append(row)
     values = [float(row["value"]) for row in rows]
+    # Pictures without rivals have a place for each method, so that a method has the same in all of them.
+    order = [method for method in STYLES if (method in curves if set(RIVALS) & set(curves) else method not in RIVALS)]
     for method, points in curves.items():
         points.sort(key=lambda row: float(row["value"]))
         style = STYLES[method]
-        place = list(STYLES).index(method)
+        place = order.index(method) - (len(order) - 1) / 2
         axes.errorbar(
             [aside(float(row["value"]), values, place, scale) for row in points],
             [float(row["mean"]) for row in points],
@@ -106,7 +108,7 @@ def draw_curves(axes, rows, scale):
             **style,
         )
         stars = [
-            (aside(float(row["value"]), values, 2 * place - 1.5, scale), float(row["paper"]))
+            (aside(float(row["value"]), values, 2 * place, scale), float(row["paper"]))
             for row in points
             if row["paper"]
         ]
@@ -118,7 +120,7 @@ def draw_curves(axes, rows, scale):
                 markersize=13,
                 markerfacecolor="white",
                 markeredgecolor=style["color"],
-                zorder=5 + place,
+                zorder=5 + order.index(method),
             )
             # A star does not say whose it is in grey; its letter does.
             for x, y in stars:
@@ -159,8 +161,10 @@ def plot_sweep(name, graph, rows):
             ]
             draw_curves(axes, here, scale)
             set_ticks(axes, sorted({float(row["value"]) for row in here}), scale)
-            inferences = ", ".join(dict.fromkeys(INFERENCES[row["inference"]] for row in here))
-            heading = f"{ACCOUNTANTS[accountant]} ({inferences})"
+            inference = INFERENCES[here[0]["inference"]]
+            if len({row["inference"] for row in here}) > 1:
+                inference = next(f"Features: {INFERENCES[row['inference']]}" for row in here if row["inference"] != "none")
+            heading = f"{ACCOUNTANTS[accountant]} ({inference})"
             axes.set_title(heading if swept else f"epsilon {plain(epsilon)}, {heading}", fontsize=8.5)
             axes.grid(True, linewidth=0.3, color="0.8")
             axes.set_xlabel(title)
