@@ -231,6 +231,9 @@ absl::Status AdoptWitness(const StorePlace& place, const std::string& witness_di
   }
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(place));
   DPAR_RETURN_IF_ERROR(database->Read([](Transaction& transaction) { return CheckSchema(transaction); }));
+  if (!place.postgres_uri.empty()) {
+    DPAR_RETURN_IF_ERROR(AwaitNoSessions(*database));
+  }
   Witness witness(*database, witness_directory);
   DPAR_RETURN_IF_ERROR(witness.marks().Make());
   DPAR_RETURN_IF_ERROR(

@@ -123,6 +123,8 @@ absl::Status InUse(absl::string_view what) {
       absl::StrCat(what, " is not empty; nothing was restored. Restore to an empty place, or say --replace"));
 }
 
+}  // namespace
+
 // Sessions of a server that has just ended take a moment to go.
 absl::Status AwaitNoSessions(Database& database) {
   const absl::Time deadline = absl::Now() + kSessionPatience;
@@ -139,6 +141,8 @@ absl::Status AwaitNoSessions(Database& database) {
     absl::SleepFor(kSessionPause);
   }
 }
+
+namespace {
 
 absl::Status CheckPostgres(const std::string& uri, bool replace) {
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenPostgres(uri));

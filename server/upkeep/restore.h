@@ -21,6 +21,9 @@ namespace dpar {
 absl::StatusOr<Manifest> Restore(const StorePlace& place, const std::string& source, bool replace, absl::Time now,
                                  std::ostream& progress);
 
+// Waits until nobody else uses a PostgreSQL store; FAILED_PRECONDITION when somebody does for long.
+absl::Status AwaitNoSessions(Database& database);
+
 // FAILED_PRECONDITION when a restore was cut off while it replaced what was there; nobody should serve that.
 absl::Status CheckRestored(const DataDirectory& directory);
 

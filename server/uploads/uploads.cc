@@ -309,6 +309,7 @@ struct Uploads::Sealing {
   std::string fresh_budget;    // the id, should the content be new
   std::string frozen_reason;   // of that budget, when the witness knows the content, and the store does not
   std::optional<BudgetTerms> marked_terms = std::nullopt;  // that the budget had then
+  int64_t marked_degree = 0;                               // the degree promise that its cap rested on; 0: none
   int64_t stored_bytes = 0;                                // as in StoredDataset
 };
 
@@ -407,6 +408,7 @@ absl::Status Uploads::Recognise(Sealing& sealing) const {
     sealing.fresh_budget = (*mark)->budget_id;
     sealing.frozen_reason = RollbackReason(**mark);
     sealing.marked_terms = TermsOf(**mark);
+    sealing.marked_degree = (*mark)->terms.max_degree;
   }
   return absl::OkStatus();
 }
@@ -480,6 +482,9 @@ absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v
       DPAR_RETURN_IF_ERROR(RememberContent(transaction, declared.parent(), sealing.content_digest, dataset.budget_id));
       if (!sealing.frozen_reason.empty()) {
         DPAR_RETURN_IF_ERROR(SetFrozen(transaction, dataset.budget_id, sealing.frozen_reason));
+      }
+      if (sealing.marked_degree > 0) {
+        DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, dataset.budget_id, sealing.marked_degree));
       }
     }
     if (declared.has_max_degree()) {

@@ -50,6 +50,7 @@ struct MarkedTerms {
   double cap_delta = 0;
   int64_t order = 0;
   int64_t cap_units = 0;
+  int64_t max_degree = 0;  // the degree promise that the cap rests on; 0: none
 
   friend bool operator==(const MarkedTerms&, const MarkedTerms&) = default;
 };

@@ -32,7 +32,8 @@ namespace fs = std::filesystem;
 constexpr unsigned kPrivate = 0600;
 constexpr absl::string_view kMarkSuffix = ".mark";
 constexpr absl::string_view kTenants = "tenants/";
-constexpr absl::string_view kIdsFile = "/ids";
+// No name of a tenant's directory: ids have no dots.
+constexpr absl::string_view kIdsFile = "/store.ids";
 constexpr size_t kIdDigits = 32;
 constexpr absl::Duration kLockPatience = absl::Seconds(10);
 constexpr absl::Duration kLockPause = absl::Milliseconds(10);
@@ -116,8 +117,12 @@ absl::Status MarkDirectory::CheckExpected() const {
   if (expected_.empty()) {
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> ids, ReadIds());
-  return std::find(ids.begin(), ids.end(), expected_) != ids.end()
+  // Whatever is wrong with the file, it says nothing of any mark.
+  const absl::StatusOr<std::vector<std::string>> ids = ReadIds();
+  if (!ids.ok()) {
+    return WitnessError("use", root_, std::string(ids.status().message()));
+  }
+  return std::find(ids->begin(), ids->end(), expected_) != ids->end()
              ? absl::OkStatus()
              : WitnessError("use", root_,
                             "it is no longer the directory that this server began with; is its disk mounted?");

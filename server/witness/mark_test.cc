@@ -35,6 +35,13 @@ TEST(MarkTest, WhatIsWrittenIsReadBack) {
                                 " 40\nentry 7 ", std::string(64, '2'), " 90\n")));
 }
 
+TEST(MarkTest, ADegreePromiseIsTheLastOfTheTerms) {
+  Mark mark = TwoEntries();
+  mark.terms.max_degree = 50;
+  EXPECT_EQ(ParseMark(FormatMark(mark)).value(), mark);
+  EXPECT_THAT(FormatMark(mark), ::testing::HasSubstr(" 8 1000 50\n"));
+}
+
 TEST(MarkTest, EveryTextThatWasCutShortIsRefused) {
   const std::string text = FormatMark(TwoEntries());
   for (size_t length = 0; length < text.size(); ++length) {
@@ -65,6 +72,9 @@ TEST(MarkTest, ATextWithARightDigestThatNoMarkHasIsRefused) {
       {" 8 1000", " 8 01000"},
       {" 8 1000", " 0 1000"},
       {" 8 1000", " 8"},
+      {" 8 1000", " 8 1000 0"},
+      {" 8 1000", " 8 1000 -5"},
+      {" 8 1000", " 8 1000 5 5"},
       {"terms 4", "terms 0"},
       {"terms 4", "terms nan"},
       {"terms 4", "terms inf"},

@@ -160,6 +160,15 @@ absl::Status CheckPaired(Database& database, const MarkDirectory& marks) {
   return Judge(ids, marks.root());
 }
 
+absl::Status CheckStillPaired(Transaction& transaction, const MarkDirectory& marks) {
+  DPAR_ASSIGN_OR_RETURN(const Ids stored, StoredIds(transaction));
+  DPAR_ASSIGN_OR_RETURN(const Ids kept, marks.ReadIds());
+  return stored.empty() || Has(kept, stored.back())
+             ? absl::OkStatus()
+             : absl::UnavailableError(absl::StrCat("the store was given another witness directory than ", marks.root(),
+                                                   "; start this server with that one"));
+}
+
 absl::Status Adopt(Database& database, const MarkDirectory& marks, const std::string& reason, absl::Time now) {
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, database.Hold("witness", kPatience));
   DPAR_ASSIGN_OR_RETURN(Both ids, ReadBoth(database, marks));
@@ -167,6 +176,14 @@ absl::Status Adopt(Database& database, const MarkDirectory& marks, const std::st
     return absl::FailedPreconditionError(
         "this store has no witness directory yet that could be replaced; the next start of a server takes the one that "
         "it is given");
+  }
+  // Cut off before the store knew, or after.
+  const bool extended = ids.directory.size() == ids.store.size() + 1 &&
+                        std::equal(ids.store.begin(), ids.store.end(), ids.directory.begin());
+  if (extended || ids.directory == ids.store) {
+    return AddToStore(database, ids.store.size(),
+                      Ids(ids.directory.begin() + static_cast<std::ptrdiff_t>(ids.store.size()), ids.directory.end()),
+                      reason, now);
   }
   if (!ids.directory.empty()) {
     return Has(ids.directory, ids.store.back())

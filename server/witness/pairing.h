@@ -33,9 +33,13 @@ absl::StatusOr<std::string> Pair(Database& database, const MarkDirectory& marks,
 // ids are OK.
 absl::Status CheckPaired(Database& database, const MarkDirectory& marks);
 
+// UNAVAILABLE when the store has a newer directory than this one, which another server may have been given meanwhile:
+// whoever marked here would mark where nobody looks any more. In the transaction that reads what is about to be marked.
+absl::Status CheckStillPaired(Transaction& transaction, const MarkDirectory& marks);
+
 // Replaces the directory of a store, which is lost, by this one, which belongs to nobody; an operator vouches with
-// `reason` that the store is not older than what was released. FAILED_PRECONDITION when the directory belongs to
-// somebody, or the store has none to replace.
+// `reason` that the store is not older than what was released. One that was cut off is completed. FAILED_PRECONDITION
+// when the directory belongs to somebody else, or the store has none to replace.
 absl::Status Adopt(Database& database, const MarkDirectory& marks, const std::string& reason, absl::Time now);
 
 }  // namespace dpar

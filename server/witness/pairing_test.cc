@@ -124,7 +124,7 @@ TEST_P(PairingTest, AStoreAndADirectoryFromBeforeThereWereIdsArePairedAsTheyAre)
   ASSERT_TRUE(Cover("j").ok());
   const auto mark = MarkNow();
   RollBackIdsTo(0);
-  fs::remove(root_ + "/witness/ids");
+  fs::remove(root_ + "/witness/store.ids");
   Restart();
   ASSERT_EQ(StoreIds().size(), 1U);
   EXPECT_EQ(KeptIn("witness"), StoreIds());
@@ -171,8 +171,49 @@ TEST_P(PairingTest, ALostDirectoryIsReplacedWhenAnOperatorSaysSo) {
               }).ok());
   // The old one, which lacks what is marked from now on, is not good any more.
   ExpectRefused(BeginIn("witness"), "was replaced by another one since");
-  ExpectRefused(AdoptIn("next"), "is this store's witness directory already");
+  EXPECT_TRUE(AdoptIn("next").ok()) << "whoever is not sure says it again";
+  EXPECT_EQ(StoreIds(), after);
   ExpectRefused(AdoptIn("witness"), "nothing was changed");
+}
+
+TEST_P(PairingTest, AServerWithADirectoryThatWasReplacedMarksAndShowsNothingMore) {
+  Spend("j");
+  ASSERT_TRUE(AdoptIn("next").ok());
+  EXPECT_EQ(Cover("j").code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(witness_->marks().Read(content_).value().has_value());
+}
+
+TEST_P(PairingTest, AnAdoptionThatWasCutOffIsCompletedWithItsReason) {
+  const MarkDirectory next(root_ + "/next");
+  ASSERT_TRUE(next.Make().ok());
+  Ids ids = StoreIds();
+  ids.push_back(std::string(32, 'a'));
+  ASSERT_TRUE(next.WriteIds(ids).ok());
+  ASSERT_TRUE(AdoptIn("next").ok());
+  EXPECT_EQ(StoreIds(), ids);
+  EXPECT_TRUE(Write([](Transaction& t) -> absl::Status {
+                DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                                      t.Query("SELECT reason FROM witness_ids WHERE number = 1", {}));
+                EXPECT_EQ(RowReader(rows.at(0)).Text(), "its disk died");
+                return absl::OkStatus();
+              }).ok());
+}
+
+TEST_P(PairingTest, ATenantMayHaveTheNameOfAnything) {
+  for (const char* tenant : {"ids", "store", "probe"}) {
+    ASSERT_TRUE(
+        Write([&](Transaction& t) { return InsertTenant(t, tenant, std::string(32, 'k'), kWitnessTime); }).ok());
+  }
+  Restart();
+  EXPECT_TRUE(witness_->marks().HasContentKey("tenants/ids").value());
+}
+
+TEST_P(PairingTest, DamagedIdsUnderARunningServerSayNothingOfMarks) {
+  Spend("j");
+  ASSERT_TRUE(Cover("j").ok());
+  ASSERT_TRUE(WriteFileDurably(root_ + "/witness/store.ids", "damaged", 0600).ok());
+  EXPECT_EQ(witness_->marks().Read(content_).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(witness_->marks().TryWriting().ok());
 }
 
 TEST_P(PairingTest, ABackupFromBeforeTheDirectoryWasReplacedFindsTheNewOne) {
@@ -195,7 +236,7 @@ TEST_P(PairingTest, AStoreThatWasNeverServedHasNothingToReplace) {
 
 TEST_P(PairingTest, IdsThatCannotBeReadEndTheStart) {
   for (const char* text : {"", "\n", "short\n", "0123456789abcdef0123456789abcdefg\n"}) {
-    ASSERT_TRUE(WriteFileDurably(root_ + "/witness/ids", text, 0600).ok());
+    ASSERT_TRUE(WriteFileDurably(root_ + "/witness/store.ids", text, 0600).ok());
     EXPECT_EQ(NewWitness()->Begin().code(), absl::StatusCode::kDataLoss) << text;
   }
 }

@@ -1,5 +1,7 @@
 #include "server/witness/rollback.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -54,7 +56,7 @@ absl::Status EndLiveJobs(Database& database, const std::string& budget_id) {
                                        {budget_id, int64_t{v1::Job::QUEUED}, int64_t{v1::Job::RUNNING}});
                         }));
   for (const std::string& name : names) {
-    DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
+    const absl::Status ended = database.Write([&](Transaction& transaction) -> absl::Status {
       const EntryContext context{"server", absl::Now()};
       DPAR_ASSIGN_OR_RETURN(const StoredJob stored, LockJob(transaction, name));
       if (!IsLive(stored.job)) {
@@ -64,7 +66,13 @@ absl::Status EndLiveJobs(Database& database, const std::string& budget_id) {
           Void(transaction, budget_id, name, stored.job.attempts(), std::string(kVoidReason), context));
       DPAR_RETURN_IF_ERROR(End(transaction, name, v1::Job::FAILED, std::string(kJobFailure), context.time));
       return transaction.Notify(name);
-    }));
+    });
+    if (absl::IsDataLoss(ended)) {
+      // Its entry was altered. It stays as it is, and can be neither run while the budget is frozen nor ever posted.
+      spdlog::error("witness: {} cannot be ended: {}", name, std::string(ended.message()));
+      continue;
+    }
+    DPAR_RETURN_IF_ERROR(ended);
   }
   return absl::OkStatus();
 }
@@ -104,7 +112,7 @@ absl::StatusOr<bool> WasDebited(Transaction& transaction, const std::string& bud
 // The mark of a ledger as it is now, with what it shares with the one before.
 Mark NextMark(const Content& content, const std::string& budget_id, const Comparison& comparison,
               const std::optional<Mark>& before, const Account& account) {
-  Mark mark{content, budget_id, MarkTerms(account.terms), {}};
+  Mark mark{content, budget_id, MarkTerms(account), {}};
   if (before.has_value() && comparison.common.has_value()) {
     mark.checkpoints.assign(before->checkpoints.begin(),
                             before->checkpoints.begin() + static_cast<std::ptrdiff_t>(*comparison.common) + 1);
@@ -181,8 +189,9 @@ absl::StatusOr<Content> ContentOf(Transaction& transaction, const std::string& b
   return content;
 }
 
-MarkedTerms MarkTerms(const BudgetTerms& terms) {
-  return {terms.cap_epsilon, terms.cap_delta, terms.order, terms.cap_units};
+MarkedTerms MarkTerms(const Account& account) {
+  const BudgetTerms& terms = account.terms;
+  return {terms.cap_epsilon, terms.cap_delta, terms.order, terms.cap_units, account.max_degree};
 }
 
 BudgetTerms TermsOf(const Mark& mark) {
@@ -267,6 +276,11 @@ absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, cons
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
     DPAR_RETURN_IF_ERROR(RequireFrozen(account));
+    // What is debited below may have been priced under a promise that this store has not heard of.
+    if (mark.has_value() && mark->terms.max_degree > 0) {
+      DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, budget_id, mark->terms.max_degree));
+      DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
+    }
     comparison = {account, std::nullopt, false};
     if (mark.has_value()) {
       DPAR_ASSIGN_OR_RETURN(comparison, CompareWithMark(transaction, budget_id, *mark));

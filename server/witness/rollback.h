@@ -26,7 +26,7 @@ namespace dpar {
 absl::StatusOr<Content> ContentOf(Transaction& transaction, const std::string& budget_id);
 
 // Between a ledger's terms and a mark's.
-MarkedTerms MarkTerms(const BudgetTerms& terms);
+MarkedTerms MarkTerms(const Account& account);
 BudgetTerms TermsOf(const Mark& mark);
 
 // A ledger beside its mark.

@@ -129,6 +129,42 @@ TEST_P(RollbackTest, AThawDebitsExactlyWhatTheLedgerLacksAndAdmitsTheRest) {
   EXPECT_EQ(again.code(), absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_P(RollbackTest, AThawRemembersThePromiseThatWhatItDebitsRestsOn) {
+  const auto narrow = [&](int64_t max_degree) {
+    return Write([&](Transaction& t) { return NarrowToDegree(t, "b", max_degree); });
+  };
+  const Account before = AccountNow();
+  ASSERT_TRUE(narrow(50).ok());
+  Spend("first");
+  ASSERT_TRUE(Cover("first").ok());
+  EXPECT_EQ(MarkNow()->terms.max_degree, 50);
+  RollBackTo(before);
+  ASSERT_TRUE(
+      Write([](Transaction& t) { return t.Execute("UPDATE budgets SET max_degree = NULL", {}).status(); }).ok());
+  Restart();
+  ASSERT_TRUE(ThawNow().ok());
+  EXPECT_EQ(AccountNow().max_degree, 50);
+  EXPECT_EQ(MarkNow()->terms.max_degree, 50);
+}
+
+TEST_P(RollbackTest, AReservationThatWasAlteredKeepsNoServerFromStarting) {
+  Spend("first");
+  const Account backup = AccountNow();
+  ASSERT_TRUE(Submit("open").ok());
+  const Account with_reservation = AccountNow();
+  ASSERT_TRUE(Finish("open").ok());
+  ASSERT_TRUE(Cover("open").ok());
+  RollBackTo(with_reservation);
+  ASSERT_TRUE(
+      Write([](Transaction& t) {
+        return t.Execute("UPDATE ledger_entries SET units = 1 WHERE job = 'tenants/acme/jobs/open'", {}).status();
+      }).ok());
+  Restart();
+  EXPECT_THAT(AccountNow().frozen_reason, StartsWith("results were released up to entry"));
+  EXPECT_EQ(Job("open").state(), v1::Job::QUEUED);
+  EXPECT_EQ(AccountNow().posted_units, backup.posted_units);
+}
+
 TEST_P(RollbackTest, AThawOfABudgetThatIsNotFrozenEndsNoJob) {
   ASSERT_TRUE(Submit("live").ok());
   const absl::Status refused = ThawNow().status();
@@ -238,7 +274,7 @@ TEST_P(RollbackTest, UnitsOfAnotherOrderAreNotComparedAndAThawTakesAllThatIsLeft
   ASSERT_TRUE(thawed.ok()) << thawed.status();
   EXPECT_EQ(thawed->debited_units, left);
   EXPECT_EQ(thawed->left_units, 0);
-  EXPECT_EQ(MarkNow()->terms, MarkTerms(AccountNow().terms));
+  EXPECT_EQ(MarkNow()->terms, MarkTerms(AccountNow()));
 }
 
 TEST_P(RollbackTest, AMarkThatCannotBeReadStopsARunningServerToo) {

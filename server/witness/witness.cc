@@ -214,6 +214,7 @@ absl::Status Witness::Renew(const std::string& budget, const std::vector<Spend>&
   Comparison found;
   bool has_all = false;
   DPAR_RETURN_IF_ERROR(database_.Read([&](Transaction& transaction) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(CheckStillPaired(transaction, marks_));
     DPAR_ASSIGN_OR_RETURN(has_all, HasAll(transaction, spends));
     if (mark.checkpoints.empty()) {
       DPAR_ASSIGN_OR_RETURN(found.account, LoadAccount(transaction, budget));
@@ -236,7 +237,7 @@ absl::Status Witness::Renew(const std::string& budget, const std::vector<Spend>&
     return absl::UnavailableError("the ledger does not have an entry that was just read from it");
   }
   if (mark.checkpoints.empty() || mark.last().sequence < account.head_sequence) {
-    mark.terms = MarkTerms(account.terms);
+    mark.terms = MarkTerms(account);
     AddCheckpoint(mark, {account.head_sequence, account.head_hash, account.posted_units});
     DPAR_RETURN_IF_ERROR(marks_.Write(mark));
   } else {

@@ -29,7 +29,7 @@ TEST_P(WitnessTest, AReservationNeedsNoMarkAndAPostedJobGetsOneWhenItIsAskedFor)
   EXPECT_EQ(MarkNow(), std::nullopt);
   ASSERT_TRUE(Cover("j").ok());
   const Account account = AccountNow();
-  const Mark expected{content_, "b", MarkTerms(account.terms), {{3, account.head_hash, account.posted_units}}};
+  const Mark expected{content_, "b", MarkTerms(account), {{3, account.head_hash, account.posted_units}}};
   EXPECT_EQ(account.head_sequence, 3);
   EXPECT_EQ(MarkNow(), expected);
   EXPECT_EQ(failures_, 0);
@@ -87,7 +87,7 @@ TEST_P(WitnessTest, ManyThatTryTheDirectoryAtOnceDoNotMeet) {
   }
   EXPECT_THAT(statuses, ::testing::Each(absl::OkStatus()));
   for (const auto& entry : fs::directory_iterator(root_ + "/witness")) {
-    EXPECT_THAT(entry.path().filename().string(), ::testing::AnyOf("acme", "ids"));
+    EXPECT_THAT(entry.path().filename().string(), ::testing::AnyOf("acme", "store.ids"));
   }
 }
 
@@ -144,7 +144,7 @@ TEST_P(WitnessTest, AnOperatorsChangeIsMarkedAsAWhole) {
   EXPECT_EQ(MarkNow()->last().spent_units, 70);
   ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, "b", 2, "less", {"op", absl::Now()}); }).ok());
   ASSERT_TRUE(witness_->CoverAll("b").ok());
-  EXPECT_EQ(MarkNow()->terms, MarkTerms(AccountNow().terms));
+  EXPECT_EQ(MarkNow()->terms, MarkTerms(AccountNow()));
   EXPECT_EQ(MarkNow()->last().sequence, 3);
 }
 
@@ -257,7 +257,7 @@ TEST_P(WitnessTest, FilesAreForTheirOwnerOnly) {
   for (const char* path : {"/witness", "/witness/acme"}) {
     EXPECT_EQ(fs::status(root_ + path).permissions(), fs::perms::owner_all) << path;
   }
-  for (const std::string& path : {witness_->marks().File(content_), root_ + "/witness/ids"}) {
+  for (const std::string& path : {witness_->marks().File(content_), root_ + "/witness/store.ids"}) {
     EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write) << path;
   }
 }

@@ -71,7 +71,7 @@ class WitnessFixture : public ::testing::TestWithParam<Engine> {
       stored.job.set_name(Name(job));
       stored.job.mutable_spec()->set_dataset("tenants/acme/datasets/d");
       stored.job.mutable_plan()->set_steps(1);
-      stored.budget_id = "b";
+      stored.budget_id = std::string("b");
       DPAR_RETURN_IF_ERROR(Reserve(t, "b", Name(job), PriceOf(epsilon), {"token", kWitnessTime}).status());
       return Enqueue(t, stored, MakeJobTexts(stored.job), 100);
     });
