@@ -351,6 +351,8 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   }
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore({directory, config.store}));
   DPAR_RETURN_IF_ERROR(Migrate(*database));
+  // Once more: a restore that has begun since looks for our sessions after it wrote its mark.
+  DPAR_RETURN_IF_ERROR(CheckRestored(directory));
   MadeFiles made;
   {
     DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold, database->Hold("initialise", kInitialisePatience));

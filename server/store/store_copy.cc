@@ -203,10 +203,11 @@ absl::Status DumpPostgres(const std::string& uri, Transaction& transaction, cons
   // pg_dump takes as long as it takes, and its snapshot lasts as long as this transaction.
   DPAR_RETURN_IF_ERROR(transaction.Execute("SET LOCAL idle_in_transaction_session_timeout = 0", {}).status());
   DPAR_ASSIGN_OR_RETURN(const std::string snapshot, FirstText(transaction, "SELECT pg_export_snapshot()"));
-  DPAR_ASSIGN_OR_RETURN(const ToolEnd end, RunTool({"pg_dump", "--format=custom", "--no-owner", "--no-privileges",
-                                                    absl::StrCat("--snapshot=", snapshot), absl::StrCat("--file=", to),
-                                                    absl::StrCat("--dbname=", connection.conninfo)},
-                                                   connection.password));
+  DPAR_ASSIGN_OR_RETURN(const ToolEnd end,
+                        RunTool({"pg_dump", "--no-password", "--format=custom", "--no-owner", "--no-privileges",
+                                 absl::StrCat("--snapshot=", snapshot), absl::StrCat("--file=", to),
+                                 absl::StrCat("--dbname=", connection.conninfo)},
+                                connection.password));
   return end.exit_code == 0 ? absl::OkStatus() : absl::UnavailableError(absl::StrCat("pg_dump failed: ", end.words));
 }
 
@@ -244,12 +245,14 @@ absl::Status WritePostgresScript(const std::string& dump, const std::string& to)
 }
 
 absl::Status ReplacePostgres(const std::string& uri, const std::string& script) {
+  // What psql says in more words than terse ones holds rows of the script: keys, and hashes of tokens.
   DPAR_ASSIGN_OR_RETURN(const Connection connection, SplitUri(uri));
-  DPAR_ASSIGN_OR_RETURN(const ToolEnd end,
-                        RunTool({"psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--single-transaction",
-                                 "--output=/dev/null", absl::StrCat("--command=", kDropAllTables),
-                                 absl::StrCat("--file=", script), absl::StrCat("--dbname=", connection.conninfo)},
-                                connection.password));
+  DPAR_ASSIGN_OR_RETURN(
+      const ToolEnd end,
+      RunTool({"psql", "--no-psqlrc", "--no-password", "--quiet", "--set=ON_ERROR_STOP=1", "--set=VERBOSITY=terse",
+               "--single-transaction", "--output=/dev/null", absl::StrCat("--command=", kDropAllTables),
+               absl::StrCat("--file=", script), absl::StrCat("--dbname=", connection.conninfo)},
+              connection.password));
   if (end.exit_code == 0) {
     return absl::OkStatus();
   }

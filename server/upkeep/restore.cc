@@ -153,6 +153,30 @@ absl::Status CheckPostgres(const std::string& uri, bool replace) {
   return tables.empty() || replace ? absl::OkStatus() : InUse("the database");
 }
 
+// What a restore would replace. FAILED_PRECONDITION while others use it, or when it may not be.
+absl::StatusOr<std::vector<fs::path>> FindContents(const StorePlace& place, bool replace) {
+  if (!place.postgres_uri.empty()) {
+    DPAR_RETURN_IF_ERROR(CheckPostgres(place.postgres_uri, replace));
+  }
+  std::vector<fs::path> contents = Contents(place.directory);
+  if (!contents.empty() && !replace) {
+    return InUse(place.directory.root());
+  }
+  return contents;
+}
+
+// Where a restore of this moment moves what it replaces. FAILED_PRECONDITION when another has taken it.
+absl::StatusOr<std::string> FindAside(const DataDirectory& directory, absl::Time now) {
+  std::string aside = absl::StrCat(directory.root(), "/", kReplacedPrefix,
+                                   absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()));
+  std::error_code error;
+  if (fs::exists(fs::symlink_status(aside, error))) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("there is ", aside, " already; nothing was restored. Try again in a second"));
+  }
+  return aside;
+}
+
 absl::Status CopyTo(const std::string& staging, const std::string& source, const Manifest& manifest,
                     std::ostream& progress) {
   int64_t total = 0;
@@ -204,18 +228,42 @@ absl::Status MoveIn(const DataDirectory& directory, const std::string& staging) 
 // Replaces what is there by what was gathered; PostgreSQL's tables first, which are replaced all or none of them.
 // DATA_LOSS and FAILED_PRECONDITION: nothing was.
 absl::Status Replace(const StorePlace& place, const std::string& staging, const std::vector<fs::path>& contents,
-                     absl::Time now) {
+                     const std::string& aside) {
   if (!place.postgres_uri.empty()) {
     const std::string script = absl::StrCat(staging, "/", kScript);
     DPAR_RETURN_IF_ERROR(ReplacePostgres(place.postgres_uri, script));
     DPAR_RETURN_IF_ERROR(RemoveTree(script));
   }
   if (!contents.empty()) {
-    DPAR_RETURN_IF_ERROR(
-        MoveAside(contents, absl::StrCat(place.directory.root(), "/", kReplacedPrefix,
-                                         absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()))));
+    DPAR_RETURN_IF_ERROR(MoveAside(contents, aside));
   }
   return MoveIn(place.directory, staging);
+}
+
+// How a restore ended, and whether what was there is as it was.
+struct Outcome {
+  absl::Status status;
+  bool untouched = false;
+};
+
+// Replaces under a mark that keeps servers from starting. Gathering took its time, so it is looked once more who is
+// there and what: a server that came before the mark is seen here, and one that comes after it sees the mark.
+Outcome ReplaceMarked(const StorePlace& place, const std::string& staging, bool replace, const std::string& aside) {
+  const std::string restoring = absl::StrCat(place.directory.root(), "/", kRestoring);
+  const bool cut_off_before = !CheckRestored(place.directory).ok();
+  Outcome outcome{WriteFileDurably(restoring, "", kPrivate), /*untouched=*/true};
+  if (outcome.status.ok()) {
+    const absl::StatusOr<std::vector<fs::path>> contents = FindContents(place, replace);
+    outcome.status = contents.status();
+    if (contents.ok()) {
+      outcome.status = Replace(place, staging, *contents, aside);
+      outcome.untouched = absl::IsDataLoss(outcome.status) || absl::IsFailedPrecondition(outcome.status);
+    }
+  }
+  if (outcome.status.ok() || (outcome.untouched && !cut_off_before)) {
+    outcome.status.Update(RemoveTree(restoring));
+  }
+  return outcome;
 }
 
 }  // namespace
@@ -241,29 +289,17 @@ absl::StatusOr<Manifest> Restore(const StorePlace& place, const std::string& sou
   }
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(place.directory.Lock()));
   DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, DirectoryLock::Acquire(place.directory.Lock()));
-  if (manifest.is_postgres()) {
-    DPAR_RETURN_IF_ERROR(CheckPostgres(place.postgres_uri, replace));
-  }
-  const std::vector<fs::path> contents = Contents(place.directory);
-  if (!contents.empty() && !replace) {
-    return InUse(place.directory.root());
-  }
+  DPAR_RETURN_IF_ERROR(FindContents(place, replace).status());
+  DPAR_ASSIGN_OR_RETURN(const std::string aside, FindAside(place.directory, now));
   const std::string staging = absl::StrCat(place.directory.root(), "/", kStaging);
-  const std::string restoring = absl::StrCat(place.directory.root(), "/", kRestoring);
-  const bool cut_off_before = !CheckRestored(place.directory).ok();
-  absl::Status status = Stage(staging, backup, manifest, progress);
-  bool untouched = !status.ok();
-  if (status.ok()) {
-    DPAR_RETURN_IF_ERROR(WriteFileDurably(restoring, "", kPrivate));
-    status = Replace(place, staging, contents, now);
-    untouched = absl::IsDataLoss(status) || absl::IsFailedPrecondition(status);
-    if (status.ok() || (untouched && !cut_off_before)) {
-      DPAR_RETURN_IF_ERROR(RemoveTree(restoring));
-    }
+  Outcome outcome{Stage(staging, backup, manifest, progress), /*untouched=*/true};
+  if (outcome.status.ok()) {
+    outcome = ReplaceMarked(place, staging, replace, aside);
   }
-  if (!status.ok()) {
+  if (!outcome.status.ok()) {
     RemoveTree(staging).IgnoreError();
-    return absl::Status(status.code(), absl::StrCat(status.message(), untouched ? kUntouched : kCutOff));
+    return absl::Status(outcome.status.code(),
+                        absl::StrCat(outcome.status.message(), outcome.untouched ? kUntouched : kCutOff));
   }
   return manifest;
 }

@@ -92,6 +92,19 @@ class RestoreTest : public ::testing::TestWithParam<Engine> {
     }
     ASSERT_TRUE(WriteFileDurably(root_ + "/backup/MANIFEST", FormatManifest(manifest), 0600).ok());
   }
+  // Has `first`, in the shell, run before a program of PostgreSQL's. What is returned undoes it.
+  auto Wrap(const std::string& program, const std::string& first) {
+    const std::string path = std::getenv("PATH");
+    fs::create_directory(root_ + "/bin");
+    const std::string script = absl::StrCat(root_, "/bin/", program);
+    EXPECT_TRUE(WriteFileDurably(script,
+                                 absl::StrCat("#!/bin/sh\nexport ROOT='", root_, "' DATA='", place_->directory.root(),
+                                              "' PATH='", path, "'\n", first, "\nexec ", program, " \"$@\"\n"),
+                                 0700)
+                    .ok());
+    setenv("PATH", absl::StrCat(root_, "/bin:", path).c_str(), 1);
+    return absl::Cleanup([path] { setenv("PATH", path.c_str(), 1); });
+  }
   static std::string StoreCopy() { return GetParam() == Engine::kPostgres ? kPostgresDump : kSqliteCopy; }
 
   static std::unique_ptr<PrivatePostgres> postgres_;
@@ -143,6 +156,62 @@ TEST_P(RestoreTest, OneThatWasCutOffIsNotServedAndIsMadeGoodByAnother) {
   EXPECT_THAT(Tenants(), ElementsAre("tenants/first"));
 }
 
+TEST_P(RestoreTest, APlaceForWhatIsReplacedThatIsTakenIsRefused) {
+  const std::string aside = place_->directory.root() + "/replaced-20231114T221320Z";
+  ASSERT_TRUE(fs::create_directory(aside));
+  ASSERT_TRUE(WriteFileDurably(aside + "/operator.token", "oldest", 0600).ok());
+  const absl::Status refused = PutBack();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("nothing was restored. Try again in a second"));
+  EXPECT_EQ(ReadWholeFile(aside + "/operator.token").value(), "oldest");
+  fs::remove_all(aside);
+  ExpectUntouched();
+}
+
+TEST_P(RestoreTest, AMarkThatCannotBeWrittenChangesNothing) {
+  // A directory is where it is written before it gets its name.
+  const std::string mark = place_->directory.root() + "/restoring.part";
+  ASSERT_TRUE(fs::create_directory(mark));
+  const absl::Status refused = PutBack();
+  EXPECT_FALSE(refused.ok());
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("nothing was restored"));
+  fs::remove_all(mark);
+  ExpectUntouched();
+}
+
+TEST_P(PostgresRestoreTest, WhatWasTherePartlyReplacedIsNotServed) {
+  // The tables are replaced; then there is no place to move the files to.
+  const absl::Cleanup put_back = Wrap("psql", "touch \"$DATA/replaced-20231114T221320Z\"");
+  const absl::Status broken = PutBack();
+  EXPECT_EQ(broken.code(), absl::StatusCode::kUnavailable) << broken;
+  EXPECT_THAT(std::string(broken.message()), HasSubstr("run `dpard restore --replace` again"));
+  EXPECT_THAT(Tenants(), ElementsAre("tenants/first"));
+  EXPECT_EQ(ReadWholeFile(place_->directory.OperatorToken()).value(), "newer");
+  EXPECT_EQ(CheckRestored(place_->directory).code(), absl::StatusCode::kFailedPrecondition);
+}
+
+TEST_P(PostgresRestoreTest, WhatCameWhileFilesWereGatheredIsMovedAsideToo) {
+  const absl::Cleanup put_back = Wrap("pg_restore", "echo -n new > \"$DATA/late\"");
+  const absl::Status restored = PutBack();
+  ASSERT_TRUE(restored.ok()) << restored;
+  EXPECT_FALSE(fs::exists(place_->directory.root() + "/late"));
+  EXPECT_EQ(ReadWholeFile(place_->directory.root() + "/replaced-20231114T221320Z/late").value(), "new");
+}
+
+TEST_P(PostgresRestoreTest, WhoeverConnectedWhileFilesWereGatheredIsSeen) {
+  // It stays until the test is over.
+  const absl::Cleanup put_back = Wrap(
+      "pg_restore", absl::StrCat("psql -d '", place_->postgres_uri,
+                                 "' -c '\\! touch \"$ROOT/connected\"; while [ -e \"$ROOT/connected\" ]; do sleep 0.1; "
+                                 "done' > /dev/null 2>&1 < /dev/null &\n"
+                                 "while [ ! -e \"$ROOT/connected\" ]; do sleep 0.1; done"));
+  const absl::Status refused = PutBack();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::AllOf(HasSubstr("1 other sessions use the database"), HasSubstr("nothing was restored")));
+  ExpectUntouched();
+}
+
 TEST_P(PostgresRestoreTest, ADumpThatFailsWhenItIsHalfLoadedLeavesEveryTableAsItWas) {
   // Rows that were inserted one by one pass, and rows that are copied into an empty table do not: the dump is whole,
   // and fails after the tables were dropped and made anew.
@@ -173,6 +242,9 @@ TEST_P(PostgresRestoreTest, ADumpThatFailsWhenItIsHalfLoadedLeavesEveryTableAsIt
   EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss) << refused;
   EXPECT_THAT(std::string(refused.message()), ::testing::AllOf(HasSubstr("psql failed"), HasSubstr("aa_strict"),
                                                                HasSubstr("what was there before is")));
+  // Nothing of the row that failed.
+  EXPECT_THAT(std::string(refused.message()),
+              ::testing::Not(::testing::AnyOf(HasSubstr("row contains"), HasSubstr("line 1"))));
   ExpectUntouched();
   // What an earlier one left half replaced stays so.
   ASSERT_TRUE(WriteFileDurably(place_->directory.root() + "/restoring", "", 0600).ok());
