@@ -107,8 +107,7 @@ std::string DescribeVersion(int predicate_version) {
   switch (predicate_version) {
     case 2:
       return "a urn:dpar:privacy-certificate:v2, which says less: not how its ledger entry is hashed, nor what was "
-             "used "
-             "of the cap";
+             "used of the cap";
     case 3:
       return "a urn:dpar:privacy-certificate:v3, which says less: not whether the dataset, or the budget's cap, rests "
              "on a degree promise";

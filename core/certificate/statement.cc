@@ -93,7 +93,7 @@ std::string CapRelation(const Statement& statement) {
 bool IsSecondVersion(const Statement& statement) { return statement.predicate_version == 2; }
 bool IsBeforeFourth(const Statement& statement) { return statement.predicate_version < 4; }
 
-// The degree promise that is listed as public.
+// The degree promise of the dataset that is listed as public.
 int64_t ListedPromise(const Statement& statement) {
   if (IsSecondVersion(statement)) {
     return 0;
@@ -126,6 +126,10 @@ Json Unprotected(const Statement& statement) {
   }
   if (const int64_t promise = ListedPromise(statement); promise > 0) {
     list.push_back(entry("degree promise D", promise));
+  }
+  // Also where this dataset has none: the same content was checked against it. Earlier versions never have it.
+  if (statement.cap_max_degree > 0) {
+    list.push_back(entry("smallest degree promise for this content", statement.cap_max_degree));
   }
   return list;
 }

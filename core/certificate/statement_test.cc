@@ -288,11 +288,27 @@ TEST(StatementTest, NamesTheDatasetsPromiseWhateverTheMethod) {
   EXPECT_EQ(again.cap_max_degree, 50);
   const Json predicate = Json::parse(text)["predicate"];
   EXPECT_EQ(predicate["dataset"]["max_degree"], 70);
-  EXPECT_EQ(predicate["unprotected"].back(), (Json{{"quantity", "degree promise D"}, {"value", 70}}));
+  ASSERT_EQ(predicate["unprotected"].size(), 14U);
+  EXPECT_EQ(predicate["unprotected"][12], (Json{{"quantity", "degree promise D"}, {"value", 70}}));
+  EXPECT_EQ(predicate["unprotected"][13],
+            (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
   EXPECT_THAT(predicate["ledger"]["cap_relation"].get<std::string>(),
               HasSubstr(", for graphs in which no node has more than 50 neighbours, the smallest degree promise"));
   EXPECT_EQ(predicate["neighbour_relation"], ExampleJson()["predicate"]["neighbour_relation"])
       << "the job's own epsilon needs no promise";
+}
+
+TEST(StatementTest, ListsAPromiseThatOnlyAnotherDatasetWithThisContentHas) {
+  Statement statement = ExampleStatement();
+  statement.cap_max_degree = 50;
+  const Json list = Json::parse(StatementToJson(statement))["predicate"]["unprotected"];
+  ASSERT_EQ(list.size(), 13U);
+  EXPECT_EQ(list[12], (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
+  // Public data has no budget that would know of others.
+  Statement open = ExamplePublicStatement();
+  open.max_degree = 50;
+  EXPECT_EQ(Json::parse(StatementToJson(open))["predicate"]["unprotected"].back(),
+            (Json{{"quantity", "degree promise D"}, {"value", 50}}));
 }
 
 TEST(StatementTest, RefusesPromisesThatContradictOneAnother) {

@@ -384,6 +384,49 @@ TEST_P(StoreTest, AStoreOfTheFirstVersionIsBroughtToThePresentOneWithWhatItHolds
                   .ok());
 }
 
+TEST_P(StoreTest, ABudgetOfAnOldStoreGetsTheSmallestPromiseOfItsDatasets) {
+  TemporaryStore old(GetParam(), 8);
+  ASSERT_TRUE(old.database()
+                  .Write([](Transaction& t) -> absl::Status {
+                    DPAR_RETURN_IF_ERROR(InsertTenant(t, "a", "k", kNow));
+                    for (const char* id : {"with", "without"}) {
+                      DPAR_RETURN_IF_ERROR(
+                          t.Execute("INSERT INTO budgets (id, cap_epsilon, cap_delta, renyi_order, cap_units, "
+                                    "posted_units, reserved_units, live_events, head_sequence, head_hash) "
+                                    "VALUES ($1, 1, 0.001, 2, 1, 0, 0, 0, 1, 'x')",
+                                    {std::string(id)})
+                              .status());
+                    }
+                    return t
+                        .Execute(
+                            "INSERT INTO datasets (name, tenant, create_time, delete_time, node_count, feature_count, "
+                            "class_count, is_public, content_digest, budget_id, max_degree) VALUES "
+                            "('tenants/a/datasets/d', 'tenants/a', 1, NULL, 100, 1, 2, 0, 'x', 'with', 70), "
+                            "('tenants/a/datasets/e', 'tenants/a', 1, 2, 100, 1, 2, 0, 'x', 'with', 50), "
+                            "('tenants/a/datasets/f', 'tenants/a', 1, NULL, 100, 1, 2, 0, 'y', 'without', NULL)",
+                            {})
+                        .status();
+                  })
+                  .ok());
+  ASSERT_TRUE(Migrate(old.database()).ok());
+  EXPECT_TRUE(old.database()
+                  .Read([](Transaction& t) -> absl::Status {
+                    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                                          t.Query("SELECT id, COALESCE(max_degree, -1) FROM budgets ORDER BY id", {}));
+                    std::vector<std::pair<std::string, int64_t>> promises;
+                    for (const Row& row : rows) {
+                      RowReader reader(row);
+                      std::string id = reader.Text();
+                      promises.emplace_back(std::move(id), reader.Int());
+                      DPAR_RETURN_IF_ERROR(reader.status());
+                    }
+                    EXPECT_THAT(promises,
+                                ::testing::ElementsAre(::testing::Pair("with", 50), ::testing::Pair("without", -1)));
+                    return absl::OkStatus();
+                  })
+                  .ok());
+}
+
 TEST_P(StoreTest, ASchemaFromTheFutureIsRefused) {
   ASSERT_TRUE(
       Write([](Transaction& t) { return t.Execute("UPDATE schema_version SET version = 99", {}).status(); }).ok());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "core/certificate/testing/example_statement.h"
 #include "nlohmann/json.hpp"
@@ -152,6 +153,15 @@ TEST_F(CertificateTest, AScriptThatSharesNoCodeAgrees) {
   lie = Opened(released);
   lie.job += "0";
   refused(SignPayload(StatementToJson(lie), key), "another hash");
+  lie = Opened(released);
+  lie.max_degree = 70;
+  refused(SignPayload(StatementToJson(lie), key), "forgets the dataset's promise");
+  lie.cap_max_degree = 71;
+  refused(SignPayload(StatementToJson(lie), key), "forgets the dataset's promise");
+  lie.predicate_version = 3;
+  std::string renamed = StatementToJson(lie);
+  absl::StrReplaceAll({{"certificate:v3", "certificate:v4"}}, &renamed);
+  refused(SignPayload(renamed, key), "max_degree");
 
   const CommandResult model = RunScript({released.certificate, PublicKey(), released.weights, PublicKey()});
   EXPECT_EQ(model.exit_code, 1);
@@ -176,12 +186,13 @@ TEST_F(CertificateTest, FollowsItsSchemaAndMutantsDoNot) {
   const std::string promised = Upload(2006, /*is_public=*/false, kMaxDegree);
   v1::CreateJobRequest gap = Request(promised, 1);
   gap.mutable_spec()->set_method(v1::GAP);
-  for (const v1::CreateJobRequest& request : {full, published, Request(open), silent, gap, Request(promised)}) {
+  for (const v1::CreateJobRequest& request :
+       {full, published, Request(open), silent, gap, Request(promised), Request(Upload(2006), 0.5)}) {
     command.push_back(Train(request).certificate);
   }
   const CommandResult result = RunCommand(command, {{"PYTHONDONTWRITEBYTECODE", "1"}}, kPatience);
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
-  EXPECT_THAT(result.out, HasSubstr("6 certificates valid, "));
+  EXPECT_THAT(result.out, HasSubstr("7 certificates valid, "));
 }
 
 TEST_F(CertificateTest, OfAMethodWithoutAPromiseSaysThatTheCapIsAboutGraphsThatKeepTheDatasets) {
@@ -198,6 +209,7 @@ TEST_F(CertificateTest, OfAMethodWithoutAPromiseSaysThatTheCapIsAboutGraphsThatK
   const CommandResult shown = Dpar({"certificate", "show", released.certificate, "--key", PublicKey()});
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr("degree promise D: 100"));
+  EXPECT_THAT(shown.out, HasSubstr("smallest degree promise for this content: 100"));
   EXPECT_THAT(shown.out, HasSubstr("What the cap is about: all jobs charged to this budget together"));
   EXPECT_THAT(shown.out, Not(HasSubstr("as long as no node has more")));
   // The same content has the same budget, under whichever name it is read.

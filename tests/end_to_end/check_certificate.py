@@ -110,11 +110,18 @@ def entry_hash(predicate):
     return hashlib.sha256("".join("%d:%s;" % (len(str(f)), f) for f in fields).encode()).hexdigest()
 
 
+def check_degrees(predicate):
+    """From version 4 on. A promise that there is none of is null, and never missing."""
+    declared = predicate["dataset"]["max_degree"]
+    require(predicate["mechanism"]["plan"].get("max_degree") in (None, declared), "a promise that is not the dataset's")
+    if predicate["ledger"] is not None:
+        cap = predicate["ledger"]["cap_max_degree"]
+        require(declared is None or cap is not None and cap <= declared, "a cap that forgets the dataset's promise")
+
+
 def check_promise(predicate):
     ledger = predicate["ledger"]
     require(ledger["units_after"] == ledger["units_before"] + ledger["units"], "the units do not add up")
-    promise = predicate["mechanism"]["plan"].get("max_degree")
-    require(promise in (None, predicate["dataset"].get("max_degree", promise)), "a promise that is not the dataset's")
     require(entry_hash(predicate) == ledger["entry"]["hash"], "the ledger's entry has another hash")
     mu2 = mu_squared(predicate["event"])
     if mu2 is None:
@@ -138,6 +145,8 @@ def main(certificate, key_file, *models):
         with open(model, "rb") as file:
             require(hashlib.sha256(file.read()).hexdigest() in subjects, model + " is another file")
     predicate = statement["predicate"]
+    if not statement["predicateType"].endswith(":v3"):
+        check_degrees(predicate)
     private = predicate["promise"] == "node-level differential privacy"
     require(private or predicate["promise"].startswith("none:"), "another promise")
     print("good:", check_promise(predicate) if private else "nothing is promised")

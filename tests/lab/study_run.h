@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace dpar::lab {
 class StudyTest : public LabTest {
  protected:
   // Features that tell the class, mostly. A sample of 9 % of its training part has more than 60 nodes.
-  void WriteStudyGraph() const {
+  void WriteStudyGraph() {
     dpar::testing::FixedRandom random(7);
     const auto graph = GenerateGraph({.nodes = 1000,
                                       .classes = 4,
@@ -27,6 +28,7 @@ class StudyTest : public LabTest {
                                       .signal = 0.3},
                                      random);
     ASSERT_TRUE(graph.ok()) << graph.status();
+    largest_degree_ = graph->edges().largest_degree();
     Write("cora_ml.npz", *graph);
   }
 
@@ -38,6 +40,8 @@ class StudyTest : public LabTest {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return arguments;
   }
+
+  int64_t largest_degree_ = 0;  // of the generated graph
 };
 
 }  // namespace dpar::lab
