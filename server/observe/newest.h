@@ -50,7 +50,7 @@ class Newest {
   }
 
  private:
-  static constexpr size_t kMaxHours = 24 * 32;
+  static constexpr size_t kMaxHours = size_t{24} * 32;
 
   static int64_t HourOf(absl::Time time) { return absl::ToUnixSeconds(time) / 3600; }
 

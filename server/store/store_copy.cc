@@ -115,6 +115,7 @@ absl::StatusOr<ToolEnd> RunTool(std::vector<std::string> arguments, const std::s
   }
   const auto pointers = [](std::vector<std::string>& texts) {
     std::vector<char*> result;
+    result.reserve(texts.size() + 1);
     for (std::string& text : texts) {
       result.push_back(text.data());
     }

@@ -31,7 +31,7 @@ struct Content {
   std::string tenant;  // tenants/{t}
   std::string digest;  // of the canonical content under the tenant's key, lower-case hex
 
-  friend auto operator<=>(const Content&, const Content&) = default;
+  auto operator<=>(const Content&) const = default;
 };
 
 // An entry of the ledger, and what was spent, posted or debited, once it was written.
