@@ -16,7 +16,7 @@ namespace {
 constexpr absl::Duration kListenPatience = absl::Seconds(60);
 constexpr absl::Duration kReconnectWait = absl::Milliseconds(500);
 // From one trip of the sender to the next: a notice that comes alone goes at once, and a busy server's go together.
-// Each trip is a transaction of its own, and without a pause they took a fifth of what reservations were given.
+// Each trip is a transaction of its own, and without a pause there was one for nearly every reservation.
 constexpr absl::Duration kSendPeriod = absl::Milliseconds(10);
 constexpr char kListen[] = "LISTEN dpar";
 // One notice a line: names have no line breaks.
