@@ -116,7 +116,7 @@ absl::StatusOr<Account> LockAccount(Transaction& transaction, const std::string&
 }
 
 absl::Status LockAccountAhead(Transaction& transaction, const std::string& budget_id) {
-  return transaction.QueryAhead(AccountText(transaction.for_update()), {budget_id});
+  return transaction.LockAhead(Guard::kBudget, budget_id, AccountText(transaction.for_update()));
 }
 
 absl::Status CheckAccount(const Account& account, const std::string& budget_id) {

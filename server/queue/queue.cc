@@ -1,7 +1,9 @@
 #include "server/queue/queue.h"
 
 #include <algorithm>
+#include <deque>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +24,12 @@ constexpr absl::string_view kMessageColumns =
 
 constexpr int64_t kQueued = v1::Job::QUEUED;
 constexpr int64_t kRunning = v1::Job::RUNNING;
+
+// A tenant's live jobs, counted state by state: with both states in a list, PostgreSQL goes through all jobs that the
+// tenant ever had.
+constexpr absl::string_view kCountLive =
+    "SELECT (SELECT COUNT(*) FROM jobs WHERE state = $1 AND tenant = $3) + "
+    "(SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $3)";
 
 absl::Status CorruptJob(absl::string_view what, const std::string& name) {
   return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, what, {{"resource", name}});
@@ -94,12 +102,13 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   return stored;
 }
 
+std::string JobsText(absl::string_view where_and_order) {
+  return absl::StrCat("SELECT ", kStateColumns, ", ", kMessageColumns, " FROM jobs WHERE ", where_and_order);
+}
+
 absl::StatusOr<std::vector<StoredJob>> LoadJobs(Transaction& transaction, absl::string_view where_and_order,
                                                 const std::vector<Value>& parameters) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query(absl::StrCat("SELECT ", kStateColumns, ", ", kMessageColumns,
-                                                       " FROM jobs WHERE ", where_and_order),
-                                          parameters));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(JobsText(where_and_order), parameters));
   std::vector<StoredJob> jobs;
   jobs.reserve(rows.size());
   for (const Row& row : rows) {
@@ -113,39 +122,6 @@ std::string LockText(const Transaction& transaction) {
   return absl::StrCat("SELECT ", kStateColumns, " FROM jobs WHERE name = $1", transaction.for_update());
 }
 
-// Jobs that one statement reads the standing of. Texts of statements are kept, so there is one, for as many.
-constexpr size_t kStandingsAtOnce = 32;
-
-std::string StandingsQuery() {
-  std::string sql = absl::StrCat(
-      "SELECT name, state, COALESCE(progress, ''), CASE WHEN state = ", static_cast<int>(v1::Job::SUCCEEDED),
-      " THEN plan ELSE '' END FROM jobs WHERE name IN (");
-  for (size_t i = 1; i <= kStandingsAtOnce; ++i) {
-    absl::StrAppend(&sql, i == 1 ? "$" : ", $", i);
-  }
-  return sql + ")";
-}
-
-absl::StatusOr<v1::Job> ReadStanding(const Row& row) {
-  v1::Job job;
-  RowReader reader(row);
-  job.set_name(reader.Text());
-  job.set_state(static_cast<v1::Job::State>(reader.Int32()));
-  const std::string progress = reader.Text();
-  const std::string plan = reader.Text();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  if (!v1::Job::State_IsValid(job.state()) || job.state() == v1::Job::STATE_UNSPECIFIED) {
-    return CorruptJob("a stored job has no state", job.name());
-  }
-  if (!progress.empty() && job.state() == v1::Job::RUNNING) {
-    DPAR_RETURN_IF_ERROR(UnpackMessage(progress, *job.mutable_progress()));
-  }
-  if (!plan.empty()) {
-    DPAR_RETURN_IF_ERROR(UnpackMessage(plan, *job.mutable_plan()));
-  }
-  return job;
-}
-
 absl::Status Ended(const std::string& name) {
   return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_ENDED,
                    absl::StrCat(name, " has ended or is not running under this lease"), {{"resource", name}});
@@ -156,6 +132,8 @@ absl::Status Ended(const std::string& name) {
 struct Waiting {
   std::string tenant;
   int64_t running = 0;
+  int64_t taken = 0;  // of its jobs, just now
+  bool has_more = true;
 };
 absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
   DPAR_ASSIGN_OR_RETURN(
@@ -175,28 +153,71 @@ absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
   std::vector<Waiting> waiting;
   for (const Row& row : rows) {
     RowReader reader(row);
-    waiting.push_back({reader.Text(), reader.Int()});
+    Waiting& one = waiting.emplace_back();
+    one.tenant = reader.Text();
+    one.running = reader.Int();
     DPAR_RETURN_IF_ERROR(reader.status());
   }
   return waiting;
 }
 
-// The tenant's next job that this server could run at all and that nobody else is taking. What a frozen budget has
+// The tenant's next jobs that this server could run at all and that nobody else is taking. What a frozen budget has
 // reserved is about to be ended, and must not run meanwhile.
-absl::StatusOr<std::optional<StoredJob>> NextOf(Transaction& transaction, const std::string& tenant,
-                                                const LeaseRequest& request) {
-  DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs,
-                        LoadJobs(transaction,
-                                 absl::StrCat("state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 "
-                                              "AND NOT EXISTS (SELECT 1 FROM budgets WHERE budgets.id = jobs.budget_id "
-                                              "AND budgets.frozen_reason <> '') "
-                                              "ORDER BY priority DESC, create_time, name LIMIT 1",
-                                              transaction.skip_locked()),
-                                 {kQueued, tenant, absl::ToUnixMicros(request.now), request.total_bytes}));
-  if (jobs.empty()) {
-    return std::nullopt;
+constexpr absl::string_view kNextOf =
+    "state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 AND NOT EXISTS (SELECT 1 FROM budgets "
+    "WHERE budgets.id = jobs.budget_id AND budgets.frozen_reason <> '') ORDER BY priority DESC, create_time, name "
+    "LIMIT $5 OFFSET $6";
+
+std::vector<Value> NextOf(const Waiting& waiting, const LeaseRequest& request, int64_t jobs) {
+  return {kQueued, waiting.tenant, absl::ToUnixMicros(request.now), request.total_bytes, jobs, waiting.taken};
+}
+
+// Whose turns the next jobs are, as positions in `tenants`, if all had enough: one by one, each that of whoever has the
+// fewest running. `tenants` are in the order of their turns; who was given a job comes after those with as many.
+std::vector<size_t> DivideFairly(const std::vector<Waiting>& tenants, int64_t max_running_jobs, int64_t jobs) {
+  std::vector<size_t> turns;
+  std::deque<std::pair<int64_t, size_t>> line;  // jobs running, tenant
+  for (size_t i = 0; i < tenants.size(); ++i) {
+    line.emplace_back(tenants[i].running, i);
   }
-  return std::move(jobs[0]);
+  for (; jobs > 0 && !line.empty() && line.front().first < max_running_jobs; --jobs) {
+    const auto [running, tenant] = line.front();
+    line.pop_front();
+    turns.push_back(tenant);
+    const auto behind = std::upper_bound(line.begin(), line.end(), running + 1,
+                                         [](int64_t value, const auto& place) { return value < place.first; });
+    line.insert(behind, {running + 1, tenant});
+  }
+  return turns;
+}
+
+// The next jobs of the tenants whose turns these are, in that order. A tenant that has fewer is left out and noted.
+absl::StatusOr<std::vector<StoredJob>> LoadNext(Transaction& transaction, const LeaseRequest& request,
+                                                const std::vector<size_t>& turns, std::vector<Waiting>& tenants) {
+  std::map<size_t, int64_t> counts;
+  for (const size_t tenant : turns) {
+    ++counts[tenant];
+  }
+  const std::string where = absl::StrCat(kNextOf, transaction.skip_locked());
+  for (const auto& [tenant, count] : counts) {
+    DPAR_RETURN_IF_ERROR(transaction.QueryAhead(JobsText(where), NextOf(tenants[tenant], request, count)));
+  }
+  std::map<size_t, std::vector<StoredJob>> found;
+  for (const auto& [tenant, count] : counts) {
+    DPAR_ASSIGN_OR_RETURN(found[tenant], LoadJobs(transaction, where, NextOf(tenants[tenant], request, count)));
+    const auto size = static_cast<int64_t>(found[tenant].size());
+    tenants[tenant].has_more = size == count;
+    tenants[tenant].taken += size;
+    tenants[tenant].running += size;
+  }
+  std::vector<StoredJob> jobs;
+  std::map<size_t, size_t> next;
+  for (const size_t tenant : turns) {
+    if (const size_t i = next[tenant]++; i < found[tenant].size()) {
+      jobs.push_back(std::move(found[tenant][i]));
+    }
+  }
+  return jobs;
 }
 
 absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, StoredJob& stored) {
@@ -223,23 +244,35 @@ JobTexts MakeJobTexts(const v1::Job& job) {
   return {PackMessage(job.spec()), PackMessage(plan)};
 }
 
-absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, const JobTexts& texts, int64_t max_queued) {
+absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, const JobTexts& texts) {
   const v1::Job& job = stored.job;
   const std::string tenant = TenantOf(job.name());
-  // Live jobs are counted state by state: with both states in a list, PostgreSQL goes through all jobs that the tenant
-  // ever had.
   return transaction.ExecuteLater(
       "INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, attempts, "
       "cancel_requested, priority, memory_bytes, left_units, request_fingerprint) "
-      "SELECT $1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $13, $14 "
-      "WHERE (SELECT COUNT(*) FROM jobs WHERE state = $7 AND tenant = $2) + "
-      "(SELECT COUNT(*) FROM jobs WHERE state = $11 AND tenant = $2) < $12",
+      "VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $11, $12)",
       {job.name(), tenant, job.spec().dataset(), TextOrNull(stored.budget_id), texts.spec, texts.plan, kQueued,
-       ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(), kRunning, max_queued,
-       job.plan().left_units(), stored.fingerprint},
-      MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
-                absl::StrCat("a tenant may have at most ", max_queued, " jobs queued or running; wait for one"),
-                {{"limit", "max_queued_jobs"}, {"maximum", absl::StrCat(max_queued)}}));
+       ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(), job.plan().left_units(),
+       stored.fingerprint},
+      CorruptJob("a job was not written", job.name()));
+}
+
+absl::Status CheckRoomAhead(Transaction& transaction, const std::string& dataset) {
+  return transaction.QueryAhead(kCountLive, {kQueued, kRunning, TenantOf(dataset)});
+}
+
+absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued) {
+  const std::string tenant = TenantOf(dataset);
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(kCountLive, {kQueued, kRunning, tenant}));
+  RowReader reader(rows.at(0));
+  const int64_t live = reader.Int();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  if (live + transaction.CountUnseen(tenant) < max_queued) {
+    return absl::OkStatus();
+  }
+  return MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+                   absl::StrCat("a tenant may have at most ", max_queued, " jobs queued or running; wait for one"),
+                   {{"limit", "max_queued_jobs"}, {"maximum", absl::StrCat(max_queued)}});
 }
 
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name) {
@@ -248,25 +281,6 @@ absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& na
     return ResourceNotFound(name);
   }
   return std::move(jobs[0]);
-}
-
-absl::StatusOr<JobStandings> GetStandings(Transaction& transaction, const std::vector<std::string>& names) {
-  const std::string sql = StandingsQuery();
-  JobStandings standings;
-  for (size_t begin = 0; begin < names.size(); begin += kStandingsAtOnce) {
-    std::vector<Value> parameters;
-    for (size_t i = 0; i < kStandingsAtOnce; ++i) {
-      parameters.emplace_back(names[std::min(begin + i, names.size() - 1)]);
-    }
-    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, parameters));
-    for (const Row& row : rows) {
-      RowReader reader(row);
-      const std::string name = reader.Text();
-      DPAR_RETURN_IF_ERROR(reader.status());
-      standings.insert_or_assign(name, ReadStanding(row));
-    }
-  }
-  return standings;
 }
 
 absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& tenant, int64_t page_size,
@@ -332,26 +346,38 @@ absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& n
 }
 
 absl::Status LockJobAhead(Transaction& transaction, const std::string& name) {
-  return transaction.QueryAhead(LockText(transaction), {name});
+  return transaction.LockAhead(Guard::kJob, name, LockText(transaction));
 }
 
-absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Waiting> tenants, WaitingTenants(transaction));
-  for (const Waiting& waiting : tenants) {
-    if (waiting.running >= request.max_running_jobs) {
-      break;  // so have all that follow
+absl::StatusOr<std::vector<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
+  DPAR_ASSIGN_OR_RETURN(std::vector<Waiting> tenants, WaitingTenants(transaction));
+  std::vector<StoredJob> leased;
+  int64_t free_bytes = request.free_bytes;
+  bool fits = true;
+  // Until there are enough, or no tenant has more, or has too many running: each round, some tenant had too few.
+  while (fits && static_cast<int64_t>(leased.size()) < request.max_jobs) {
+    const std::vector<size_t> turns =
+        DivideFairly(tenants, request.max_running_jobs, request.max_jobs - static_cast<int64_t>(leased.size()));
+    if (turns.empty()) {
+      break;
     }
-    DPAR_ASSIGN_OR_RETURN(std::optional<StoredJob> next, NextOf(transaction, waiting.tenant, request));
-    if (!next.has_value()) {
-      continue;
+    DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> next, LoadNext(transaction, request, turns, tenants));
+    for (StoredJob& job : next) {
+      fits = fits && job.job.memory_bytes() <= free_bytes;
+      if (fits) {
+        free_bytes -= job.job.memory_bytes();
+        leased.push_back(std::move(job));
+      }
     }
-    if (next->job.memory_bytes() > request.free_bytes) {
-      return std::nullopt;
-    }
-    DPAR_RETURN_IF_ERROR(StartLease(transaction, request, *next));
-    return next;
+    std::erase_if(tenants, [](const Waiting& waiting) { return !waiting.has_more; });
+    std::stable_sort(tenants.begin(), tenants.end(), [](const Waiting& a, const Waiting& b) {
+      return std::pair(a.running, a.taken > 0) < std::pair(b.running, b.taken > 0);
+    });
   }
-  return std::nullopt;
+  for (StoredJob& job : leased) {
+    DPAR_RETURN_IF_ERROR(StartLease(transaction, request, job));
+  }
+  return leased;
 }
 
 absl::Status CheckLease(const StoredJob& job, int64_t lease, absl::Time now) {
@@ -426,52 +452,6 @@ absl::Status RequestCancel(Transaction& transaction, const std::string& name) {
       const int64_t changed,
       transaction.Execute("UPDATE jobs SET cancel_requested = 1 WHERE name = $1 AND state = $2", {name, kRunning}));
   return changed == 1 ? absl::OkStatus() : Ended(name);
-}
-
-absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(const StoredJob stored, GetJob(transaction, name));
-  if (stored.job.state() != v1::Job::SUCCEEDED) {
-    const std::string state = v1::Job::State_Name(stored.job.state());
-    return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_NOT_SUCCEEDED,
-                     absl::StrCat(name, " is ", state, "; only a job that succeeded has a model and a certificate"),
-                     {{"state", state}});
-  }
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT weights_sha256, weights_bytes, script_sha256, script_bytes, "
-                                          "envelope, lease FROM outputs WHERE job = $1",
-                                          {name}));
-  if (rows.size() != 1) {
-    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a job that succeeded has no stored output",
-                     {{"resource", name}});
-  }
-  RowReader reader(rows[0]);
-  JobOutput output;
-  output.weights_sha256 = reader.Text();
-  output.weights_bytes = reader.Int();
-  output.script_sha256 = reader.Text();
-  output.script_bytes = reader.Int();
-  output.envelope = reader.Text();
-  output.lease = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  if (stored.job.has_evaluation()) {
-    output.evaluation = stored.job.evaluation();
-  }
-  return output;
-}
-
-absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& budget_id) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT o.envelope FROM datasets d "
-                                          "JOIN jobs j ON j.dataset = d.name AND j.end_time IS NOT NULL "
-                                          "JOIN outputs o ON o.job = j.name WHERE d.budget_id = $1 ORDER BY j.name",
-                                          {budget_id}));
-  std::vector<std::string> envelopes;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    envelopes.push_back(reader.Text());
-    DPAR_RETURN_IF_ERROR(reader.status());
-  }
-  return envelopes;
 }
 
 }  // namespace dpar

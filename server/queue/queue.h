@@ -50,11 +50,15 @@ struct JobOutput {
   int64_t lease = 0;                         // of the attempt that wrote the files
 };
 
+// RESOURCE_EXHAUSTED when the dataset's tenant already has `max_queued` jobs that have not ended. Of submissions that
+// run at the same moment on PostgreSQL, each counts only those committed before it, or together with it.
+absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued);
+// Announces what it reads (Transaction::QueryAhead).
+absl::Status CheckRoomAhead(Transaction& transaction, const std::string& dataset);
+
 // Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set, and `texts` are its own.
-// RESOURCE_EXHAUSTED when the tenant already has `max_queued` jobs that have not ended. Of submissions that run at the
-// same moment on PostgreSQL, each counts only those committed before it. ALREADY_EXISTS, at the latest from the commit,
-// when there is a job of that name.
-absl::Status Enqueue(Transaction& transaction, const StoredJob& job, const JobTexts& texts, int64_t max_queued);
+// ALREADY_EXISTS, at the latest from the commit, when there is a job of that name.
+absl::Status Enqueue(Transaction& transaction, const StoredJob& job, const JobTexts& texts);
 
 // One job. NOT_FOUND when there is none of that name.
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name);
@@ -96,13 +100,14 @@ struct LeaseRequest {
   int64_t max_running_jobs = 0;  // of a tenant at once
   int64_t free_bytes = 0;        // for a job now
   int64_t total_bytes = 0;       // for a job when nothing else runs here
+  int64_t max_jobs = 1;          // to lease
 };
-// Takes the next QUEUED job, marks it RUNNING and counts the attempt: of the tenant with the fewest jobs running, then
-// of the one whose last job started longest ago; of that tenant's jobs the one of highest priority, then the oldest.
-// Nothing when the queue is empty, or when the next job needs more than is free: smaller ones do not overtake it, so
-// that it is not starved. Jobs that never fit here are left to other servers. O(tenants that wait), whatever the
-// queue's length.
-absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request);
+// Takes the next QUEUED jobs, marks them RUNNING and counts their attempts. One after the other: of the tenant with the
+// fewest jobs running, then of the one whose last job started longest ago; of that tenant's jobs the one of highest
+// priority, then the oldest. Fewer than `max_jobs` when no more wait, or when the next one needs more than is free:
+// smaller ones do not overtake it, so that it is not starved. Jobs that never fit here are left to other servers.
+// O(tenants that wait + jobs leased), whatever the queue's length.
+absl::StatusOr<std::vector<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request);
 
 // Extends a lease and stores the job's progress. Returns the job as LockJob does, to see whether its cancel was
 // requested.

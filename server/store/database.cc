@@ -7,8 +7,16 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
+#include "core/status_macros.h"
 
 namespace dpar {
+
+absl::Status Database::WriteGathered(const Body& ahead, const Body& body) {
+  return Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(ahead(transaction));
+    return body(transaction);
+  });
+}
 
 absl::Status CheckParameters(const std::vector<Value>& parameters) {
   for (const Value& value : parameters) {

@@ -192,7 +192,7 @@ absl::Status GetDatasetAhead(Transaction& transaction, const std::string& name) 
 }
 
 absl::Status LockDatasetAhead(Transaction& transaction, const std::string& name) {
-  return transaction.QueryAhead(DatasetText(transaction.for_update()), {name});
+  return transaction.LockAhead(Guard::kDataset, name, DatasetText(transaction.for_update()));
 }
 
 absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name) {

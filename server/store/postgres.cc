@@ -1,7 +1,10 @@
 // The engine for a fleet: a pool of connections to one PostgreSQL, which any number of servers share.
 #include <algorithm>
+#include <exception>
 #include <iterator>
 #include <memory>
+#include <new>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +18,12 @@
 #include "core/status_macros.h"
 #include "server/store/busy_names.h"
 #include "server/store/database.h"
+#include "server/store/gathered_transaction.h"
+#include "server/store/merged_statement.h"
 #include "server/store/postgres_connection.h"
 #include "server/store/postgres_notices.h"
+#include "server/store/turn_line.h"
+#include "server/store/unavailable.h"
 
 namespace dpar {
 namespace {
@@ -29,6 +36,14 @@ constexpr int kMaxRuns = 12;
 constexpr absl::Duration kFirstPause = absl::Milliseconds(2);
 // How often a name that another process holds is asked for again.
 constexpr absl::Duration kHoldPeriod = absl::Milliseconds(20);
+// Transactions that are gathered into one (gathered_transaction.h), and how long the first waits for others who were
+// gathered with it before: of eight callers, one would else go alone every other time, for little less than all of
+// them. When many wait, a second group is worth its own cost: this process works on one while the server works on the
+// other.
+constexpr size_t kMaxGroup = 64;
+constexpr size_t kSecondGroup = 16;
+constexpr absl::Duration kPatience = absl::Microseconds(100);
+constexpr absl::string_view kBeginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 // NO KEY: names and ids never change, so rows that refer to a guard can be added while it is held.
 constexpr absl::string_view LockStatement(Guard guard) {
@@ -47,13 +62,6 @@ constexpr absl::string_view LockStatement(Guard guard) {
 
 absl::Status Unavailable(absl::string_view message) {
   return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, message);
-}
-
-// A statement that fails with division_by_zero unless it changes exactly one row. The server itself then goes no
-// further, so that the commit can travel together with the changes before it.
-std::string ChangeOne(absl::string_view sql) {
-  return absl::StrCat("WITH changed AS (", sql,
-                      " RETURNING 1) SELECT 1 / (CASE COUNT(*) WHEN 1 THEN 1 ELSE 0 END) FROM changed");
 }
 
 // Statements wait until an answer is needed, and then travel together: the beginning of the transaction with the first
@@ -91,7 +99,7 @@ class PostgresTransaction final : public Transaction {
                             const absl::Status& otherwise) override {
     DPAR_RETURN_IF_ERROR(CheckParameters(parameters));
     Forget();
-    later_.push_back({ChangeOne(sql), parameters});
+    later_.push_back({std::string(sql), parameters});
     otherwise_.push_back(otherwise);
     return absl::OkStatus();
   }
@@ -100,6 +108,10 @@ class PostgresTransaction final : public Transaction {
     DPAR_RETURN_IF_ERROR(CheckParameters(parameters));
     ahead_.push_back({std::string(sql), parameters});
     return absl::OkStatus();
+  }
+
+  absl::Status LockAhead(Guard /*guard*/, const std::string& name, absl::string_view sql) override {
+    return QueryAhead(sql, {name});
   }
 
   // Runs what waits, and commits. A transaction that ran nothing has nothing to commit. The commit of one in which a
@@ -123,6 +135,9 @@ class PostgresTransaction final : public Transaction {
   }
   [[nodiscard]] absl::string_view for_update() const override { return " FOR NO KEY UPDATE"; }
   [[nodiscard]] absl::string_view skip_locked() const override { return " FOR NO KEY UPDATE SKIP LOCKED"; }
+
+  // It is alone.
+  int64_t CountUnseen(const std::string& /*what*/) override { return 0; }
 
   absl::Status Notify(const std::string& notice) override {
     notices_.push_back(notice);
@@ -164,30 +179,51 @@ class PostgresTransaction final : public Transaction {
     if (!begun_) {
       batch.push_back({std::string(begin_), {}});
     }
-    const auto add = [&batch](std::vector<Statement> statements) {
-      std::move(statements.begin(), statements.end(), std::back_inserter(batch));
-    };
+    const std::vector<MergedRun> changes = MergeRuns(later_, MergeChanges);
+    const std::vector<MergedRun> queries = MergeRuns(ahead_, MergeQueries);
     const size_t first_change = batch.size();
-    add(std::exchange(later_, {}));
+    for (const MergedRun& change : changes) {
+      batch.push_back(change.statement);
+      if (change.count == 1) {
+        batch.back().sql = ChangeOne(change.statement.sql);
+      }
+    }
     const size_t first_query = batch.size();
-    add(std::exchange(ahead_, {}));
-    const size_t first_last = batch.size();
-    add(std::move(last));
+    for (const MergedRun& query : queries) {
+      batch.push_back(query.statement);
+    }
+    std::move(last.begin(), last.end(), std::back_inserter(batch));
     const std::vector<absl::Status> otherwise = std::exchange(otherwise_, {});
+    const std::vector<Statement> asked = std::exchange(ahead_, {});
+    later_.clear();
     sent_ = true;
     std::vector<PostgresConnection::Result> results;
     const absl::Status failed = connection_.RunAll(batch, results);
     begun_ = begun_ || !results.empty();
     conflicted_ = conflicted_ || absl::IsAborted(failed);
     if (const size_t failing = results.size(); !failed.ok() && failing < first_query) {
-      unchanged_ = absl::IsOutOfRange(failed) && failing >= first_change ? otherwise[failing - first_change] : failed;
+      unchanged_ = absl::IsOutOfRange(failed) && failing >= first_change
+                       ? otherwise[changes[failing - first_change].first]
+                       : failed;
       return unchanged_;
     }
     DPAR_RETURN_IF_ERROR(failed);
-    for (size_t i = first_query; i < first_last; ++i) {
-      answered_.push_back({std::move(batch[i]), std::move(results[i].rows)});
+    for (size_t i = 0; i < queries.size(); ++i) {
+      DPAR_RETURN_IF_ERROR(Keep(asked, queries[i], std::move(results[first_query + i].rows)));
     }
     return results;
+  }
+
+  // Keeps the answers to announced queries.
+  absl::Status Keep(const std::vector<Statement>& asked, const MergedRun& run, std::vector<Row> rows) {
+    std::optional<std::vector<std::vector<Row>>> split = SplitRows(std::move(rows), run.count);
+    if (!split.has_value()) {
+      return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, "PostgreSQL gave an answer without a question");
+    }
+    for (size_t i = 0; i < run.count; ++i) {
+      answered_.push_back({asked[run.first + i], std::move((*split)[i])});
+    }
+    return absl::OkStatus();
   }
 
   PostgresConnection& connection_;
@@ -310,7 +346,7 @@ class PostgresDatabase final : public Database {
   absl::Status Write(const Body& body) override {
     for (int run = 1;; ++run) {
       bool conflicted = false;
-      absl::Status status = RunFresh("BEGIN ISOLATION LEVEL READ COMMITTED", body, conflicted);
+      absl::Status status = RunFresh(kBeginWrite, body, conflicted);
       if (status.ok() || !conflicted) {
         return status;
       }
@@ -319,6 +355,25 @@ class PostgresDatabase final : public Database {
       }
       absl::SleepFor(kFirstPause * run);
     }
+  }
+
+  absl::Status WriteGathered(const Body& ahead, const Body& body) override {
+    GatheredTurn turn(body);
+    DPAR_RETURN_IF_ERROR(ahead(turn.transaction));
+    turn.keys = turn.transaction.guards();
+    if (const std::vector<GatheredTurn*> group = turns_.Join(turn); !group.empty()) {
+      Lead(group);
+    }
+    if (turn.thrown != nullptr) {
+      std::rethrow_exception(turn.thrown);
+    }
+    if (turn.alone) {
+      return Database::WriteGathered(ahead, body);
+    }
+    if (turn.status.ok()) {
+      sender_.Send(turn.transaction.notices());
+    }
+    return turn.status;
   }
 
   absl::Status Read(const Body& body) override {
@@ -351,13 +406,7 @@ class PostgresDatabase final : public Database {
   absl::Status RunOnce(absl::string_view begin, const Body& body, bool& conflicted, bool& stale) {
     DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, pool_.Take());
     bool settled = false;
-    const absl::Cleanup give_back = [&] {
-      if (!settled) {
-        // Its state is not known. Closing it rolls back whatever was open.
-        connection.reset();
-      }
-      pool_.Return(std::move(connection));
-    };
+    const absl::Cleanup give_back = [&] { GiveBack(std::move(connection), settled); };
     PostgresTransaction transaction(*connection, begin);
     absl::Status status = body(transaction);
     if (status.ok()) {
@@ -372,10 +421,43 @@ class PostgresDatabase final : public Database {
     return status;
   }
 
+  void GiveBack(std::unique_ptr<PostgresConnection> connection, bool settled) {
+    if (!settled) {
+      // Its state is not known. Closing it rolls back whatever was open.
+      connection.reset();
+    }
+    pool_.Return(std::move(connection));
+  }
+
+  void Lead(const std::vector<GatheredTurn*>& group) {
+    absl::Status status;
+    try {
+      status = RunGroup(group);
+    } catch (const std::bad_alloc&) {
+      status = out_of_memory_;
+    }
+    if (!status.ok()) {
+      for (GatheredTurn* const turn : group) {
+        turn->status = status;
+      }
+    }
+    turns_.Answer(group);
+  }
+
+  absl::Status RunGroup(const std::vector<GatheredTurn*>& group) {
+    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, pool_.Take());
+    bool settled = false;
+    const absl::Cleanup give_back = [&] { GiveBack(std::move(connection), settled); };
+    settled = RunGathered(*connection, kBeginWrite, group);
+    return absl::OkStatus();
+  }
+
   const std::string uri_;
   Pool pool_;
   SharedNames names_;
   NoticeSender sender_;
+  TurnLine<GatheredTurn> turns_{{.max_group = kMaxGroup, .second_group = kSecondGroup, .patience = kPatience}};
+  const absl::Status out_of_memory_ = StoreUnavailable("memory ran out");  // made while there is some
   std::unique_ptr<NoticeListener> listener_;
 };
 

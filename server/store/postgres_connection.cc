@@ -30,10 +30,15 @@ constexpr Oid kBool = 16;
 constexpr char kConnectTimeoutSeconds[] = "5";
 // A connection that hangs is given up, on both sides: a server process that lost its client, or whose client stands
 // still inside a transaction, would keep its locks.
+//
+// Plans are made once for all parameters, and by indexes: statements are kept for as long as the connection, and one
+// planned while its table was small would else go on reading all of it when it is large. Planning for each parameter
+// anew takes longer than what most statements do.
 constexpr char kSessionSettings[] =
     "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '60s'; "
     "SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; "
-    "SET tcp_keepalives_count = 3; SET client_min_messages = warning";
+    "SET tcp_keepalives_count = 3; SET client_min_messages = warning; SET plan_cache_mode = force_generic_plan; "
+    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off";
 
 using ResultPointer = std::unique_ptr<PGresult, decltype(&PQclear)>;
 

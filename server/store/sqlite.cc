@@ -8,8 +8,6 @@
 // it was refused for may never have happened.
 #include <sqlite3.h>
 
-#include <algorithm>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <new>
@@ -24,6 +22,7 @@
 #include "core/status_macros.h"
 #include "server/store/busy_names.h"
 #include "server/store/database.h"
+#include "server/store/turn_line.h"
 #include "server/store/unavailable.h"
 
 namespace dpar {
@@ -214,10 +213,15 @@ class SqliteTransaction final : public Transaction {
   absl::Status QueryAhead(absl::string_view /*sql*/, const std::vector<Value>& /*parameters*/) override {
     return absl::OkStatus();
   }
+  absl::Status LockAhead(Guard /*guard*/, const std::string& /*name*/, absl::string_view /*sql*/) override {
+    return absl::OkStatus();
+  }
   // A transaction that writes has the whole store to itself.
   absl::Status Lock(Guard /*guard*/, const std::string& /*name*/) override { return absl::OkStatus(); }
   [[nodiscard]] absl::string_view for_update() const override { return ""; }
   [[nodiscard]] absl::string_view skip_locked() const override { return ""; }
+  // Each body of a group sees what those before it did.
+  int64_t CountUnseen(const std::string& /*what*/) override { return 0; }
 
   absl::Status Notify(const std::string& notice) override {
     notices_.push_back(notice);
@@ -269,16 +273,17 @@ absl::Status RunTransaction(Connection& connection, absl::string_view begin, Sql
 }
 
 // A transaction whose caller waits for it.
-struct Turn {
+struct WriteTurn : Turn {
+  explicit WriteTurn(const Database::Body& its_body) : body(its_body) {}
+
   const Database::Body& body;
   absl::Status status;
   std::exception_ptr thrown;  // by the body; whoever waits gets it
   std::vector<std::string> notices;
-  bool done = false;
 };
 
 // Runs one body of a group in a savepoint. An error is one of the savepoint itself, and ends the group.
-absl::Status RunTurn(Connection& connection, const RollBackUnlessCommitted& whole, Turn& turn) {
+absl::Status RunTurn(Connection& connection, const RollBackUnlessCommitted& whole, WriteTurn& turn) {
   DPAR_RETURN_IF_ERROR(connection.Run("SAVEPOINT turn"));
   SqliteTransaction transaction(connection);
   try {
@@ -299,10 +304,10 @@ absl::Status RunTurn(Connection& connection, const RollBackUnlessCommitted& whol
 }
 
 // Runs and commits them all.
-absl::Status RunGroup(Connection& connection, const std::vector<Turn*>& group) {
+absl::Status RunGroup(Connection& connection, const std::vector<WriteTurn*>& group) {
   DPAR_RETURN_IF_ERROR(connection.Run("BEGIN IMMEDIATE"));
   const RollBackUnlessCommitted whole(connection);
-  for (Turn* const turn : group) {
+  for (WriteTurn* const turn : group) {
     DPAR_RETURN_IF_ERROR(RunTurn(connection, whole, *turn));
   }
   return connection.Run("COMMIT");
@@ -314,9 +319,8 @@ class SqliteDatabase final : public Database {
       : path_(std::move(path)), writer_(std::move(writer)) {}
 
   absl::Status Write(const Body& body) override {
-    Turn turn{body, {}, {}, {}, false};
-    const std::vector<Turn*> group = JoinGroup(turn);
-    if (!group.empty()) {
+    WriteTurn turn(body);
+    if (const std::vector<WriteTurn*> group = turns_.Join(turn); !group.empty()) {
       Lead(group);
     }
     if (turn.thrown != nullptr) {
@@ -333,6 +337,9 @@ class SqliteDatabase final : public Database {
     }
     return absl::OkStatus();
   }
+
+  // Those that arrive together are committed together, whatever they do.
+  absl::Status WriteGathered(const Body& /*ahead*/, const Body& body) override { return Write(body); }
 
   absl::Status Read(const Body& body) override {
     DPAR_ASSIGN_OR_RETURN(std::unique_ptr<Connection> reader, TakeReader());
@@ -357,44 +364,22 @@ class SqliteDatabase final : public Database {
   [[nodiscard]] bool shared() const override { return false; }
 
  private:
-  // Waits until the turn is done, by someone else, or is the first of those that wait: then whoever called leads, and
-  // gets the group, with its own turn in it.
-  std::vector<Turn*> JoinGroup(Turn& turn) {
-    std::vector<Turn*> group;
-    group.reserve(kMaxGroup);  // while nobody knows of the turn: what follows must not fail
-    const absl::MutexLock lock(&turns_mutex_);
-    turns_.push_back(&turn);
-    const auto called = [this, &turn]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turns_mutex_) {
-      return turn.done || (!led_ && turns_.front() == &turn);
-    };
-    turns_mutex_.Await(absl::Condition(&called));
-    if (!turn.done) {
-      const auto end = turns_.begin() + static_cast<std::ptrdiff_t>(std::min(turns_.size(), kMaxGroup));
-      group.assign(turns_.begin(), end);
-      turns_.erase(turns_.begin(), end);
-      led_ = true;
-    }
-    return group;
-  }
-
-  void Lead(const std::vector<Turn*>& group) {
+  void Lead(const std::vector<WriteTurn*>& group) {
     absl::Status status;
     try {
       status = group.size() == 1 ? RunAlone(*group.front()) : RunGroup(*writer_, group);
     } catch (const std::bad_alloc&) {
       status = out_of_memory_;
     }
-    const absl::MutexLock lock(&turns_mutex_);
-    for (Turn* const turn : group) {
+    for (WriteTurn* const turn : group) {
       if (!status.ok()) {
         turn->status = status;
       }
-      turn->done = true;
     }
-    led_ = false;
+    turns_.Answer(group);
   }
 
-  absl::Status RunAlone(Turn& turn) {
+  absl::Status RunAlone(WriteTurn& turn) {
     SqliteTransaction transaction(*writer_);
     try {
       DPAR_RETURN_IF_ERROR(RunTransaction(*writer_, "BEGIN IMMEDIATE", transaction, turn.body));
@@ -421,9 +406,7 @@ class SqliteDatabase final : public Database {
   BusyNames names_;
   const std::unique_ptr<Connection> writer_;                               // of whoever leads
   const absl::Status out_of_memory_ = StoreUnavailable("memory ran out");  // made while there is some
-  absl::Mutex turns_mutex_;
-  std::deque<Turn*> turns_ ABSL_GUARDED_BY(turns_mutex_);  // that wait
-  bool led_ ABSL_GUARDED_BY(turns_mutex_) = false;         // whether someone runs a group
+  TurnLine<WriteTurn> turns_{{.max_group = kMaxGroup}};
   absl::Mutex readers_mutex_;
   std::vector<std::unique_ptr<Connection>> readers_ ABSL_GUARDED_BY(readers_mutex_);
   absl::Mutex listener_mutex_;

@@ -174,8 +174,8 @@ absl::Status Release(Database& database, const SigningKeySource& key, const Stor
                      double accountant_epsilon) {
   const std::string& name = stored.job.name();
   DPAR_SEAM("saved");
-  DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
-    DPAR_RETURN_IF_ERROR(ReadAhead(transaction, stored));
+  const auto ahead = [&](Transaction& transaction) { return ReadAhead(transaction, stored); };
+  DPAR_RETURN_IF_ERROR(database.WriteGathered(ahead, [&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const StoredJob now, LockJob(transaction, name));
     DPAR_ASSIGN_OR_RETURN(const bool released, WasReleased(transaction, stored, now));
     if (released) {

@@ -184,17 +184,23 @@ JobRequest MakeJobRequest(const v1::CreateJobRequest& request) {
   return made;
 }
 
+absl::Status SubmitJobAhead(Transaction& transaction, const PlannedJob& planned) {
+  const std::string& dataset = planned.stored.job.spec().dataset();
+  // Which budget is asked for is what CheckBasis verifies, so both guards can be asked for at once.
+  DPAR_RETURN_IF_ERROR(LockDatasetAhead(transaction, dataset));
+  if (planned.price.has_value()) {
+    DPAR_RETURN_IF_ERROR(LockAccountAhead(transaction, planned.stored.budget_id));
+  }
+  return CheckRoomAhead(transaction, dataset);
+}
+
 absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const JobRequest& request,
                                   int64_t max_queued, const EntryContext& context) {
   StoredJob stored = planned.stored;
   v1::Job& job = stored.job;
-  // Which budget is asked for is what CheckBasis verifies, so both guards can be asked for at once.
-  DPAR_RETURN_IF_ERROR(LockDatasetAhead(transaction, job.spec().dataset()));
-  if (planned.price.has_value()) {
-    DPAR_RETURN_IF_ERROR(LockAccountAhead(transaction, stored.budget_id));
-  }
   DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, LockDataset(transaction, job.spec().dataset()));
   DPAR_RETURN_IF_ERROR(CheckBasis(dataset, planned));
+  DPAR_RETURN_IF_ERROR(CheckRoom(transaction, job.spec().dataset(), max_queued));
   job.set_name(request.name);
   job.set_state(v1::Job::QUEUED);
   *job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(context.time));
@@ -206,7 +212,7 @@ absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& pl
     SetLeft(*account, account->used_units(), job);
   }
   DPAR_SEAM("reserved");
-  DPAR_RETURN_IF_ERROR(Enqueue(transaction, stored, planned.texts, max_queued));
+  DPAR_RETURN_IF_ERROR(Enqueue(transaction, stored, planned.texts));
   DPAR_RETURN_IF_ERROR(transaction.Notify(request.name));
   DPAR_SEAM("queued");
   return std::move(job);
@@ -230,7 +236,8 @@ absl::StatusOr<std::optional<v1::Job>> RecallJob(Transaction& transaction, const
 absl::StatusOr<v1::Job> SubmitOnce(Database& database, const PlannedJob& planned, const JobRequest& request,
                                    int64_t max_queued, const EntryContext& context) {
   v1::Job job;
-  const absl::Status submitted = database.Write([&](Transaction& transaction) -> absl::Status {
+  const auto ahead = [&](Transaction& transaction) { return SubmitJobAhead(transaction, planned); };
+  const absl::Status submitted = database.WriteGathered(ahead, [&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(job, SubmitJob(transaction, planned, request, max_queued, context));
     return absl::OkStatus();
   });

@@ -34,6 +34,8 @@ Worker::Worker(Database& database, const DataDirectory& directory, SigningKeySou
       key_(std::move(key)),
       progress_(progress),
       options_(std::move(options)),
+      leaser_(
+          database_, [this] { return NextRequest(); }, [this](const StoredJob& job) { Admit(job); }),
       free_bytes_(options_.total_bytes) {}
 
 Worker::~Worker() { Stop(); }
@@ -116,32 +118,31 @@ void Worker::RunSlot() {
 }
 
 absl::StatusOr<std::shared_ptr<Attempt>> Worker::LeaseNext() {
-  const absl::MutexLock one_at_a_time(&leasing_);
-  LeaseRequest request{options_.owner, absl::Now(), options_.lease, options_.max_running_jobs, 0, options_.total_bytes};
-  {
-    const absl::MutexLock lock(&mutex_);
-    request.free_bytes = free_bytes_;
-  }
-  std::optional<StoredJob> job;
-  DPAR_RETURN_IF_ERROR(database_.Write([&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(job, Lease(transaction, request));
-    return absl::OkStatus();
-  }));
+  DPAR_ASSIGN_OR_RETURN(const std::optional<StoredJob> job, leaser_.Next());
   if (!job.has_value()) {
     return nullptr;
   }
-  DPAR_SEAM("leased");
-  auto attempt = std::make_shared<Attempt>(*job, directory_, progress_, TrainOptions{device_, options_.threads});
   const absl::MutexLock lock(&mutex_);
-  free_bytes_ -= job->job.memory_bytes();
+  return running_.at(job->job.name()).attempt;
+}
+
+LeaseRequest Worker::NextRequest() const {
+  const absl::MutexLock lock(&mutex_);
+  return {options_.owner, absl::Now(), options_.lease, options_.max_running_jobs, free_bytes_, options_.total_bytes};
+}
+
+void Worker::Admit(const StoredJob& job) {
+  DPAR_SEAM("leased");
+  auto attempt = std::make_shared<Attempt>(job, directory_, progress_, TrainOptions{device_, options_.threads});
+  const absl::MutexLock lock(&mutex_);
+  free_bytes_ -= job.job.memory_bytes();
   // A cancel may have come between the lease and this line, when nobody knew whom to tell.
   check_cancels_ = true;
   ++notices_;
   if (stopping_) {
     attempt->Stop(StopCause::kShutdown);
   }
-  running_[job->job.name()] = {attempt, request.now + options_.lease};
-  return attempt;
+  running_[job.job.name()] = {attempt, job.lease_expire_time};
 }
 
 void Worker::RunJob(Attempt& attempt) {

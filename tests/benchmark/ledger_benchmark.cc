@@ -1,4 +1,4 @@
-// How fast money and jobs move: build/release/bin/ledger_benchmark [seconds [sqlite|postgres]]
+// How fast money and jobs move: build/release/bin/ledger_benchmark [seconds [sqlite|postgres [clients]]]
 //
 // For each engine: reservations (what CreateJob does to the store) and jobs (submitted, leased, released, without the
 // training) per second, by 1, 8 and 64 clients on distinct datasets, as ratios to bare durable commits by as many
@@ -13,7 +13,8 @@
 // One job needs three durable commits: its reservation, its lease, its release. A job that runs for longer needs one
 // more each second, which renews its lease. So jobs at half the speed of commits are 0.5 / 3 of them per second.
 //
-// The first argument is about how long one measurement takes, 0.5 unless given; the second leaves out the other engine.
+// The first argument is about how long one measurement takes, 0.5 unless given; the second leaves out the other engine,
+// and the third everything but the rates of that many clients.
 #include <algorithm>
 #include <atomic>
 #include <barrier>
@@ -189,7 +190,7 @@ bool PrintAdmissions(testing::Engine engine) {
 
 std::string NameOf(testing::Engine engine) { return engine == testing::Engine::kSqlite ? "sqlite" : "postgres"; }
 
-int RunAll(double seconds, const std::string& only) {
+int RunAll(double seconds, const std::string& only, int only_clients) {
   bool all_met = true;
   for (const testing::Engine engine : testing::Engines()) {
     if (!only.empty() && only != NameOf(engine)) {
@@ -197,13 +198,14 @@ int RunAll(double seconds, const std::string& only) {
     }
     absl::PrintF("\n%s\n%7s %8s %10s %14s %6s %7s %8s %6s %7s\n", NameOf(engine), "clients", "tenants", "commits/s",
                  "reservations/s", "ratio", "wanted", "jobs/s", "ratio", "wanted");
-    for (const int clients : {1, 8, 64}) {
+    const std::vector<int> counts = only_clients > 0 ? std::vector<int>{only_clients} : std::vector<int>{1, 8, 64};
+    for (const int clients : counts) {
       all_met = PrintRates(engine, clients, Tenants::kOneEach, seconds) && all_met;
     }
-    for (const int clients : {8, 64}) {
-      all_met = PrintRates(engine, clients, Tenants::kOne, seconds) && all_met;
+    for (const int clients : counts) {
+      all_met = (clients == 1 || PrintRates(engine, clients, Tenants::kOne, seconds)) && all_met;
     }
-    all_met = PrintAdmissions(engine) && all_met;
+    all_met = (only_clients > 0 || PrintAdmissions(engine)) && all_met;
   }
   absl::PrintF("\n%s\n", all_met ? "everything is as wanted" : "SOMETHING IS NOT AS WANTED");
   return EXIT_SUCCESS;
@@ -215,10 +217,12 @@ int RunAll(double seconds, const std::string& only) {
 int main(int argc, char** argv) {
   double seconds = 0.5;
   const std::string only = argc > 2 ? argv[2] : "";
+  int only_clients = 0;
   const bool bad_engine = !only.empty() && only != "sqlite" && only != "postgres";
-  if (argc > 3 || bad_engine || (argc > 1 && (!absl::SimpleAtod(argv[1], &seconds) || seconds <= 0))) {
-    std::cerr << "usage: ledger_benchmark [seconds of one measurement [sqlite|postgres]]\n";
+  const bool bad_clients = argc > 3 && (!absl::SimpleAtoi(argv[3], &only_clients) || only_clients < 1);
+  if (argc > 4 || bad_engine || bad_clients || (argc > 1 && (!absl::SimpleAtod(argv[1], &seconds) || seconds <= 0))) {
+    std::cerr << "usage: ledger_benchmark [seconds of one measurement [sqlite|postgres [clients]]]\n";
     return EXIT_FAILURE;
   }
-  return dpar::RunAll(seconds, only);
+  return dpar::RunAll(seconds, only, only_clients);
 }

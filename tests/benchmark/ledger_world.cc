@@ -4,7 +4,6 @@
 #include <cstdlib>
 #include <iostream>
 #include <limits>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -38,6 +37,8 @@ void Require(const absl::Status& status, absl::string_view what) {
 
 EntryContext Now(const std::string& actor) { return {actor, absl::Now()}; }
 
+LeaseRequest AnyJob() { return {"benchmark", absl::Now(), kLease, kUnlimited, kUnlimited, kUnlimited}; }
+
 // Digests and sizes of files as a job writes them.
 JobOutput WriteOutput(const DataDirectory& directory) {
   const std::string weights = directory.WeightsFile("tenants/t/jobs/j", 1);
@@ -56,7 +57,11 @@ JobOutput WriteOutput(const DataDirectory& directory) {
 }  // namespace
 
 LedgerWorld::LedgerWorld(testing::Engine engine, int clients, Tenants tenants)
-    : engine_(engine), store_(engine), key_(SigningKey::Generate().value()), output_(WriteOutput(store_.directory())) {
+    : engine_(engine),
+      store_(engine),
+      key_(SigningKey::Generate().value()),
+      output_(WriteOutput(store_.directory())),
+      leaser_(store_.database(), AnyJob, [](const StoredJob&) {}) {
   Write([](Transaction& transaction) {
     return transaction.Execute("CREATE TABLE bare_rows (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)", {}).status();
   });
@@ -132,6 +137,7 @@ void LedgerWorld::ReserveInVain(int client) {
   const JobRequest request{absl::StrCat(asking.tenant, "/jobs/", NextId()), {}};
   absl::Status submitted;
   const absl::Status ended = store_.database().Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_RETURN_IF_ERROR(SubmitJobAhead(transaction, asking.planned));
     submitted = SubmitJob(transaction, asking.planned, request, kUnlimited, Now("operator/tokens/benchmark")).status();
     // Has what was to run later run.
     submitted.Update(transaction.Query("SELECT 1", {}).status());
@@ -141,23 +147,13 @@ void LedgerWorld::ReserveInVain(int client) {
   Require(absl::IsCancelled(ended) ? absl::OkStatus() : ended, "a transaction was not rolled back");
 }
 
-std::optional<StoredJob> LedgerWorld::LeaseOne() {
-  std::optional<StoredJob> leased;
-  const absl::Status status = store_.database().Write([&](Transaction& transaction) -> absl::Status {
-    const LeaseRequest request{"benchmark", absl::Now(), kLease, kUnlimited, kUnlimited, kUnlimited};
-    DPAR_ASSIGN_OR_RETURN(leased, Lease(transaction, request));
-    return absl::OkStatus();
-  });
-  Require(status, "no job could be leased");
-  return leased;
-}
-
 std::string LedgerWorld::RunJob(int client) {
   Submit(clients_[static_cast<size_t>(client)]);
-  std::optional<StoredJob> leased = LeaseOne();
+  std::optional<StoredJob> leased;
   while (!leased.has_value()) {
-    std::this_thread::yield();
-    leased = LeaseOne();
+    absl::StatusOr<std::optional<StoredJob>> next = leaser_.Next();
+    Require(next.status(), "no job could be leased");
+    leased = *std::move(next);
   }
   JobOutput output = output_;
   output.lease = leased->lease;

@@ -11,6 +11,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "core/certificate/signing_key.h"
+#include "server/queue/leaser.h"
 #include "server/queue/queue.h"
 #include "server/store/testing/temporary_store.h"
 #include "server/worker/submit.h"
@@ -59,14 +60,13 @@ class LedgerWorld {
   // An id that was not used before.
   std::string NextId();
   void Submit(const Client& client);
-  // Nothing when every queued job is being leased by somebody else at this moment.
-  std::optional<StoredJob> LeaseOne();
 
   const testing::Engine engine_;
   testing::TemporaryStore store_;
   const SigningKey key_;
   JobOutput output_;
   double epsilon_ = 0;  // that the accountant gives for each of the jobs, which are alike
+  Leaser leaser_;
   std::vector<Client> clients_;
   absl::Mutex one_at_a_time_;
   std::atomic<int64_t> ids_ = 0;

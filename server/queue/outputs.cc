@@ -1,0 +1,55 @@
+// What jobs gave: reading it back.
+#include "absl/strings/str_cat.h"
+#include "core/error.h"
+#include "core/status_macros.h"
+#include "server/queue/queue.h"
+
+namespace dpar {
+
+absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string& name) {
+  DPAR_ASSIGN_OR_RETURN(const StoredJob stored, GetJob(transaction, name));
+  if (stored.job.state() != v1::Job::SUCCEEDED) {
+    const std::string state = v1::Job::State_Name(stored.job.state());
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_NOT_SUCCEEDED,
+                     absl::StrCat(name, " is ", state, "; only a job that succeeded has a model and a certificate"),
+                     {{"state", state}});
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT weights_sha256, weights_bytes, script_sha256, script_bytes, "
+                                          "envelope, lease FROM outputs WHERE job = $1",
+                                          {name}));
+  if (rows.size() != 1) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a job that succeeded has no stored output",
+                     {{"resource", name}});
+  }
+  RowReader reader(rows[0]);
+  JobOutput output;
+  output.weights_sha256 = reader.Text();
+  output.weights_bytes = reader.Int();
+  output.script_sha256 = reader.Text();
+  output.script_bytes = reader.Int();
+  output.envelope = reader.Text();
+  output.lease = reader.Int();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  if (stored.job.has_evaluation()) {
+    output.evaluation = stored.job.evaluation();
+  }
+  return output;
+}
+
+absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& budget_id) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT o.envelope FROM datasets d "
+                                          "JOIN jobs j ON j.dataset = d.name AND j.end_time IS NOT NULL "
+                                          "JOIN outputs o ON o.job = j.name WHERE d.budget_id = $1 ORDER BY j.name",
+                                          {budget_id}));
+  std::vector<std::string> envelopes;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    envelopes.push_back(reader.Text());
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return envelopes;
+}
+
+}  // namespace dpar
