@@ -33,6 +33,13 @@ void Require(bool succeeded) {
   }
 }
 
+// Looked up once: EVP_sha256() has the library look for its implementation whenever a digest begins.
+const EVP_MD* Sha256() {
+  static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  Require(algorithm != nullptr);
+  return algorithm;
+}
+
 std::string HexOf(const unsigned char* bytes) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(bytes), kSha256Bytes));
 }
@@ -50,7 +57,7 @@ absl::Status UnreadableFile(const std::string& path, int error) {
 
 std::string Sha256Hex(absl::string_view bytes) {
   std::array<unsigned char, kSha256Bytes> digest{};
-  Require(EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) == 1);
+  Require(EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, Sha256(), nullptr) == 1);
   return HexOf(digest.data());
 }
 
@@ -63,7 +70,7 @@ absl::StatusOr<std::string> Sha256File(const std::string& path, const StageRepor
   const auto total = static_cast<double>(std::max<off_t>(facts.st_size, 1));
   double done = 0;
   const DigestContext context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  Require(context != nullptr && EVP_DigestInit_ex(context.get(), EVP_sha256(), nullptr) == 1);
+  Require(context != nullptr && EVP_DigestInit_ex(context.get(), Sha256(), nullptr) == 1);
   std::string chunk(kFileChunkBytes, '\0');
   size_t size = 0;
   while ((size = std::fread(chunk.data(), 1, chunk.size(), file.get())) > 0) {
@@ -83,7 +90,7 @@ absl::StatusOr<std::string> Sha256File(const std::string& path, const StageRepor
 
 std::string HmacSha256Hex(absl::string_view key, absl::string_view message) {
   std::array<unsigned char, kSha256Bytes> digest{};
-  Require(HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()),
+  Require(HMAC(Sha256(), key.data(), static_cast<int>(key.size()),
                reinterpret_cast<const unsigned char*>(message.data()), message.size(), digest.data(),
                nullptr) != nullptr);
   return HexOf(digest.data());

@@ -37,12 +37,14 @@ class SigningKey {
 
   [[nodiscard]] const VerifyingKey& verifying_key() const { return verifying_key_; }
   [[nodiscard]] std::string private_pem() const;
-  // The 64-byte signature of `message`.
+  // The 64-byte signature of `message`. Any number of threads may sign at once.
   [[nodiscard]] absl::StatusOr<std::string> Sign(absl::string_view message) const;
 
  private:
-  explicit SigningKey(std::shared_ptr<void> key, VerifyingKey verifying_key);
+  SigningKey(std::shared_ptr<void> key, std::shared_ptr<void> prepared, VerifyingKey verifying_key);
+  static absl::StatusOr<SigningKey> Make(std::shared_ptr<void> key);
   std::shared_ptr<void> key_;
+  std::shared_ptr<void> prepared_;  // to sign with; only ever copied
   VerifyingKey verifying_key_;
 };
 

@@ -1,6 +1,9 @@
 #include "core/certificate/signing_key.h"
 
+#include <array>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "core/certificate/digest.h"
@@ -11,6 +14,7 @@
 namespace dpar {
 namespace {
 
+using ::testing::Each;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -85,6 +89,29 @@ TEST(SigningKeyTest, ComesBackFromItsPem) {
   const SigningKey again = SigningKey::FromPem(key.private_pem()).value();
   EXPECT_EQ(again.verifying_key().key_id(), key.verifying_key().key_id());
   EXPECT_EQ(again.Sign("message").value(), key.Sign("message").value());
+}
+
+TEST(SigningKeyTest, SignsForManyThreadsAtOnceAndTheSameEachTime) {
+  constexpr int kThreads = 4;
+  constexpr int kSignatures = 50;
+  const SigningKey key = SigningKey::Generate().value();
+  std::array<int, kThreads> wrong{};
+  std::vector<std::thread> threads;
+  threads.reserve(kThreads);
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&key, &wrong, i] {
+      for (int k = 0; k < kSignatures; ++k) {
+        const std::string message = absl::StrCat(i, " ", k);
+        const std::string signature = key.Sign(message).value();
+        const bool right = key.verifying_key().Verify(message, signature) && key.Sign(message).value() == signature;
+        wrong.at(static_cast<size_t>(i)) += right ? 0 : 1;
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  EXPECT_THAT(wrong, Each(0));
 }
 
 TEST(VerifyingKeyTest, RefusesEveryAlteredSignatureAndMessage) {
