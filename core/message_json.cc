@@ -61,6 +61,44 @@ Json ValueToJson(const Message& message, const FieldDescriptor* field) {
   }
 }
 
+// What ValueToJson gives.
+void WriteValue(const Message& message, const FieldDescriptor* field, JsonText& json) {
+  const Reflection* reflection = message.GetReflection();
+  if (field->is_repeated()) {
+    json.BeginList();
+    for (int i = 0; i < reflection->FieldSize(message, field); ++i) {
+      WriteMessage(reflection->GetRepeatedMessage(message, field, i), json);
+    }
+    json.EndList();
+    return;
+  }
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return json.Value(reflection->GetDouble(message, field));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return json.Value(reflection->GetInt32(message, field));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return json.Value(reflection->GetInt64(message, field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return json.Value(reflection->GetBool(message, field));
+    case FieldDescriptor::CPPTYPE_STRING:
+      return json.Value(reflection->GetString(message, field));
+    case FieldDescriptor::CPPTYPE_ENUM: {
+      const int number = reflection->GetEnumValue(message, field);
+      const EnumValueDescriptor* value = field->enum_type()->FindValueByNumber(number);
+      return value != nullptr ? json.Value(value->name()) : json.Value(number);
+    }
+    default:
+      return WriteMessage(reflection->GetMessage(message, field), json);
+  }
+}
+
+// Whether the field is written at all.
+bool IsWritten(const Message& message, const FieldDescriptor* field, const std::set<std::string>& left_out) {
+  const bool present = !MayBeAbsent(field) || message.GetReflection()->HasField(message, field);
+  return present && !left_out.contains(field->name());
+}
+
 absl::Status Mistyped(const std::string& path, absl::string_view expected) {
   return InvalidField(path, absl::StrCat(path, " must be ", expected));
 }
@@ -268,12 +306,23 @@ Json MessageToJson(const Message& message, const std::set<std::string>& left_out
   Json json = Json::object();
   for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
     const FieldDescriptor* field = message.GetDescriptor()->field(i);
-    const bool present = !MayBeAbsent(field) || message.GetReflection()->HasField(message, field);
-    if (present && !left_out.contains(field->name())) {
+    if (IsWritten(message, field, left_out)) {
       json[field->name()] = ValueToJson(message, field);
     }
   }
   return json;
+}
+
+void WriteMessage(const Message& message, JsonText& json, const std::set<std::string>& left_out) {
+  json.BeginObject();
+  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
+    const FieldDescriptor* field = message.GetDescriptor()->field(i);
+    if (IsWritten(message, field, left_out)) {
+      json.Key(field->name());
+      WriteValue(message, field, json);
+    }
+  }
+  json.EndObject();
 }
 
 absl::Status MessageFromJson(const Json& json, const std::string& path, Message& message,

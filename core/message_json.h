@@ -12,6 +12,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "core/json_text.h"
 #include "google/protobuf/message.h"
 
 namespace dpar {
@@ -23,6 +24,9 @@ inline constexpr size_t kMaxListedMessages = 4096;
 // `left_out` names fields of `message` itself that are not written.
 nlohmann::ordered_json MessageToJson(const google::protobuf::Message& message,
                                      const std::set<std::string>& left_out = {});
+
+// The same as text.
+void WriteMessage(const google::protobuf::Message& message, JsonText& json, const std::set<std::string>& left_out = {});
 
 // Reads what MessageToJson writes into an empty message, keys in any order. INVALID_ARGUMENT naming the path, from
 // `path` on, for a field that is unknown, missing, mistyped or left out.

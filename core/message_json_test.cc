@@ -98,6 +98,22 @@ TEST(MessageToJsonTest, KeepsTheOrderOfTheDefinitionAndLeavesOutWhatItIsTold) {
   EXPECT_THAT(Keys(MessageToJson(v1::GaussianEvent(), {"noise_stddev"})), ElementsAre("sensitivity", "count"));
 }
 
+TEST(WriteMessageTest, WritesWhatTheTreeWouldBeWrittenAs) {
+  const auto text = [](const google::protobuf::Message& message, const std::set<std::string>& left_out = {}) {
+    JsonText json;
+    WriteMessage(message, json, left_out);
+    return json.Take();
+  };
+  EXPECT_EQ(text(FullPlan()), MessageToJson(FullPlan()).dump());
+  EXPECT_EQ(text(FullPlan(), kLeftOut), MessageToJson(FullPlan(), kLeftOut).dump());
+  EXPECT_EQ(text(v1::Plan()), MessageToJson(v1::Plan()).dump());
+  EXPECT_EQ(text(StagedEvent()), MessageToJson(StagedEvent()).dump());
+  EXPECT_EQ(text(v1::PrivacyEvent()), "{}");
+  v1::Plan unknown;
+  unknown.set_method(static_cast<v1::Method>(9999));
+  EXPECT_EQ(text(unknown), MessageToJson(unknown).dump());
+}
+
 TEST(MessageFromJsonTest, GivesBackTheSameMessage) {
   v1::Plan plan;
   const absl::Status read = MessageFromJson(MessageToJson(FullPlan(), kLeftOut), "plan", plan, kLeftOut);

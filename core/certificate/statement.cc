@@ -1,24 +1,17 @@
 #include "core/certificate/statement.h"
 
-#include <set>
-#include <string>
-#include <utility>
-
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "core/certificate/strict_json.h"
-#include "core/error.h"
+#include "core/json_text.h"
 #include "core/message_json.h"
 #include "core/plan/method.h"
-#include "core/privacy/event.h"
-#include "core/status_macros.h"
 
 // The fixed texts below are part of kPredicateType: changing one means a new version of it, since certificates that
 // were signed with the old text must keep verifying.
 namespace dpar {
 namespace {
 
-constexpr absl::string_view kPredicatePrefix = "urn:dpar:privacy-certificate:v";
+// Most statements are shorter.
+constexpr size_t kUsualLength = 8'000;
 
 constexpr const char* kPromise = "node-level differential privacy";
 constexpr const char* kNoPromise = "none: the dataset was declared public";
@@ -102,40 +95,54 @@ int64_t ListedPromise(const Statement& statement) {
 }
 
 // A promise that there may be none of.
-Json PromiseJson(int64_t max_degree) { return max_degree > 0 ? Json(max_degree) : Json(nullptr); }
+void AddPromise(absl::string_view key, int64_t max_degree, JsonText& json) {
+  if (max_degree > 0) {
+    json.Add(key, max_degree);
+  } else {
+    json.Add(key, nullptr);
+  }
+}
 
-Json Unprotected(const Statement& statement) {
-  const auto entry = [](const char* quantity, Json value) {
-    return Json{{"quantity", quantity}, {"value", std::move(value)}};
+// A number that only private data has.
+void AddPrivate(absl::string_view key, const Statement& statement, double number, JsonText& json) {
+  if (statement.is_public) {
+    json.Add(key, nullptr);
+  } else {
+    json.Add(key, number);
+  }
+}
+
+void WriteUnprotected(const Statement& statement, JsonText& json) {
+  const auto entry = [&json](const char* quantity, const auto& value) {
+    json.BeginObject();
+    json.Add("quantity", quantity);
+    json.Add("value", value);
+    json.EndObject();
   };
-  Json list = Json::array({
-      entry("node slots N", statement.sizes.node_count),
-      entry("feature width d", statement.sizes.feature_count),
-      entry("class count c", statement.sizes.class_count),
-      entry("training slots n", statement.plan.training_slots()),
-      entry("held-out slots", statement.plan.evaluation().held_out_slots()),
-      entry("split over slots", statement.plan.has_evaluation() ? kSplit : kNoSplit),
-      entry("steps", statement.plan.steps()),
-      entry("job parameters", "all of mechanism.plan and event"),
-      entry("wall-clock time", "when the job was queued, started and ended, and how often it was started"),
-      entry("stored size", "the dataset's size in storage, rounded up to a power of two"),
-  });
+  json.BeginList();
+  entry("node slots N", statement.sizes.node_count);
+  entry("feature width d", statement.sizes.feature_count);
+  entry("class count c", statement.sizes.class_count);
+  entry("training slots n", statement.plan.training_slots());
+  entry("held-out slots", statement.plan.evaluation().held_out_slots());
+  entry("split over slots", statement.plan.has_evaluation() ? kSplit : kNoSplit);
+  entry("steps", statement.plan.steps());
+  entry("job parameters", "all of mechanism.plan and event");
+  entry("wall-clock time", "when the job was queued, started and ended, and how often it was started");
+  entry("stored size", "the dataset's size in storage, rounded up to a power of two");
   if (!IsSecondVersion(statement)) {
-    list.push_back(entry("progress", kProgress));
-    list.push_back(entry("identical datasets", kIdenticalDatasets));
+    entry("progress", kProgress);
+    entry("identical datasets", kIdenticalDatasets);
   }
   if (const int64_t promise = ListedPromise(statement); promise > 0) {
-    list.push_back(entry("degree promise D", promise));
+    entry("degree promise D", promise);
   }
   // Also where this dataset has none: the same content was checked against it. Earlier versions never have it.
   if (statement.cap_max_degree > 0) {
-    list.push_back(entry("smallest degree promise for this content", statement.cap_max_degree));
+    entry("smallest degree promise for this content", statement.cap_max_degree);
   }
-  return list;
+  json.EndList();
 }
-
-// event has its own place, price_units is ledger.units, and left_units is about other jobs.
-std::set<std::string> NotOfThePlan() { return {"event", "price_units", "left_units"}; }
 
 // A plan of DPAR without DP-APPR trains on the nodes' own features, whatever its method was named after.
 std::string Description(const v1::Plan& plan) {
@@ -153,83 +160,101 @@ const char* RandomSource(const Statement& statement) {
   return statement.is_public ? kPublicRandomSource : kRandomSource;
 }
 
-Json Released(const v1::Plan& plan) {
+void WriteReleased(const v1::Plan& plan, JsonText& json) {
   const char* noisy = plan.non_private() ? "" : "noisy ";
-  Json released = Json::array({"the model's weights after the last step"});
+  json.BeginList();
+  json.Value("the model's weights after the last step");
   if (plan.has_aggregation()) {
-    released.push_back("the encoder's weights after its last step, as part of the model");
+    json.Value("the encoder's weights after its last step, as part of the model");
   }
   if (plan.has_mean()) {
-    released.push_back(absl::StrCat("the ", noisy, "mean of the feature rows, as part of the model"));
+    json.Value(absl::StrCat("the ", noisy, "mean of the feature rows, as part of the model"));
   }
   if (plan.has_evaluation()) {
-    released.push_back(absl::StrCat("the ", noisy, "accuracy on the held-out slots, under evaluation"));
+    json.Value(absl::StrCat("the ", noisy, "accuracy on the held-out slots, under evaluation"));
   }
-  return released;
+  json.EndList();
 }
 
-Json NotReleased(const v1::Plan& plan) {
-  Json list = Json::array({"the data", "losses and gradients", "any other accuracy", "weights before the last step",
-                           "DP-APPR rows and their seeds", "which nodes were sampled"});
+void WriteNotReleased(const v1::Plan& plan, JsonText& json) {
+  json.BeginList();
+  for (const char* const what :
+       {"the data", "losses and gradients", "any other accuracy", "weights before the last step",
+        "DP-APPR rows and their seeds", "which nodes were sampled"}) {
+    json.Value(what);
+  }
   if (plan.has_aggregation()) {
-    list.push_back("sums over neighbours, though the noisy ones are charged as if they were");
+    json.Value("sums over neighbours, though the noisy ones are charged as if they were");
   }
   if (plan.has_neighbours()) {
-    list.push_back("which neighbours were sampled");
+    json.Value("which neighbours were sampled");
   }
-  return list;
+  json.EndList();
 }
 
-Json Charged(const v1::Plan& plan) {
+void WriteCharged(const v1::Plan& plan, JsonText& json) {
   const char* training = plan.has_event() ? "event" : "none";
-  return {{"training", training}, {"tuning", "none"}, {"evaluation", plan.has_evaluation() ? training : "none"}};
+  json.BeginObject();
+  json.Add("training", training);
+  json.Add("tuning", "none");
+  json.Add("evaluation", plan.has_evaluation() ? training : "none");
+  json.EndObject();
 }
 
-Json EventJson(const v1::Plan& plan) { return plan.has_event() ? EventToJson(plan.event()) : Json(nullptr); }
-
-Json SecondLedgerJson(const Statement& statement) {
-  return {{"budget", statement.budget},
-          {"scope", kBudgetScope},
-          {"sequence", statement.ledger_sequence},
-          {"hash", statement.ledger_hash},
-          {"cap_epsilon", statement.cap_epsilon},
-          {"cap_delta", statement.cap_delta},
-          {"order", statement.order},
-          {"units", statement.units}};
+void WriteSecondLedger(const Statement& statement, JsonText& json) {
+  json.BeginObject();
+  json.Add("budget", statement.budget);
+  json.Add("scope", kBudgetScope);
+  json.Add("sequence", statement.ledger_sequence);
+  json.Add("hash", statement.ledger_hash);
+  json.Add("cap_epsilon", statement.cap_epsilon);
+  json.Add("cap_delta", statement.cap_delta);
+  json.Add("order", statement.order);
+  json.Add("units", statement.units);
+  json.EndObject();
 }
 
-Json LedgerJson(const Statement& statement) {
+void WriteEntry(const Statement& statement, JsonText& json) {
+  json.BeginObject();
+  json.Add("sequence", statement.ledger_sequence);
+  json.Add("hash", statement.ledger_hash);
+  json.Add("previous_hash", statement.previous_hash);
+  json.Add("budget_id", statement.budget_id);
+  json.Add("time_microseconds", statement.entry_time_microseconds);
+  json.Add("kind", "POST");
+  json.Add("actor", statement.entry_actor);
+  json.Add("attempt", statement.entry_attempt);
+  json.Add("event", statement.entry_event);
+  json.EndObject();
+}
+
+void WriteLedger(const Statement& statement, JsonText& json) {
   if (statement.is_public) {
-    return nullptr;
+    json.Value(nullptr);
+    return;
   }
   if (IsSecondVersion(statement)) {
-    return SecondLedgerJson(statement);
+    WriteSecondLedger(statement, json);
+    return;
   }
-  Json json = {{"budget", statement.budget},
-               {"scope", kBudgetScope},
-               {"cap_epsilon", statement.cap_epsilon},
-               {"cap_delta", statement.cap_delta}};
+  json.BeginObject();
+  json.Add("budget", statement.budget);
+  json.Add("scope", kBudgetScope);
+  json.Add("cap_epsilon", statement.cap_epsilon);
+  json.Add("cap_delta", statement.cap_delta);
   if (!IsBeforeFourth(statement)) {
-    json["cap_max_degree"] = PromiseJson(statement.cap_max_degree);
-    json["cap_relation"] = CapRelation(statement);
+    AddPromise("cap_max_degree", statement.cap_max_degree, json);
+    json.Add("cap_relation", CapRelation(statement));
   }
-  json.update({{"order", statement.order},
-               {"cap_units", statement.cap_units},
-               {"units_before", statement.units_before},
-               {"units", statement.units},
-               {"units_after", statement.units_before + statement.units},
-               {"entry",
-                {{"sequence", statement.ledger_sequence},
-                 {"hash", statement.ledger_hash},
-                 {"previous_hash", statement.previous_hash},
-                 {"budget_id", statement.budget_id},
-                 {"time_microseconds", statement.entry_time_microseconds},
-                 {"kind", "POST"},
-                 {"actor", statement.entry_actor},
-                 {"attempt", statement.entry_attempt},
-                 {"event", statement.entry_event}}},
-               {"checkpoint", kCheckpoint}});
-  return json;
+  json.Add("order", statement.order);
+  json.Add("cap_units", statement.cap_units);
+  json.Add("units_before", statement.units_before);
+  json.Add("units", statement.units);
+  json.Add("units_after", statement.units_before + statement.units);
+  json.Key("entry");
+  WriteEntry(statement, json);
+  json.Add("checkpoint", kCheckpoint);
+  json.EndObject();
 }
 
 const char* Promise(const Statement& statement) {
@@ -239,241 +264,132 @@ const char* Promise(const Statement& statement) {
   return statement.plan.non_private() && !IsSecondVersion(statement) ? kNoPromiseWithoutNoise : kNoPromise;
 }
 
-Json AccountantJson(const Statement& statement) {
-  Json json = {{"name", "SOUND"}, {"method", kAccountantMethod}, {"version", statement.accountant_version}};
+void WriteAccountant(const Statement& statement, JsonText& json) {
+  json.BeginObject();
+  json.Add("name", "SOUND");
+  json.Add("method", kAccountantMethod);
+  json.Add("version", statement.accountant_version);
   if (!IsSecondVersion(statement)) {
-    json["epsilon"] = statement.is_public ? Json(nullptr) : Json(statement.accountant_epsilon);
+    AddPrivate("epsilon", statement, statement.accountant_epsilon, json);
   }
-  return json;
+  json.EndObject();
 }
 
-Json PublishedJson(const v1::Plan& plan) {
-  return plan.has_published_epsilon() ? Json{{"epsilon", plan.published_epsilon()}, {"claim", kPublishedClaim}}
-                                      : Json(nullptr);
+void WritePublished(const v1::Plan& plan, JsonText& json) {
+  if (!plan.has_published_epsilon()) {
+    json.Value(nullptr);
+    return;
+  }
+  json.BeginObject();
+  json.Add("epsilon", plan.published_epsilon());
+  json.Add("claim", kPublishedClaim);
+  json.EndObject();
 }
 
-Json DatasetJson(const Statement& statement) {
-  Json json = {{"name", statement.dataset},
-               {"public", statement.is_public},
-               {"digest", statement.dataset_digest},
-               {"digest_scope", kDigestScope},
-               {"node_count", statement.sizes.node_count},
-               {"feature_count", statement.sizes.feature_count},
-               {"class_count", statement.sizes.class_count}};
+void WriteMechanism(const v1::Plan& plan, JsonText& json) {
+  json.BeginObject();
+  json.Add("description", Description(plan));
+  json.Key("plan");
+  WriteMessage(plan, json, FieldsBesideThePlan());
+  json.EndObject();
+}
+
+void WriteDataset(const Statement& statement, JsonText& json) {
+  json.BeginObject();
+  json.Add("name", statement.dataset);
+  json.Add("public", statement.is_public);
+  json.Add("digest", statement.dataset_digest);
+  json.Add("digest_scope", kDigestScope);
+  json.Add("node_count", statement.sizes.node_count);
+  json.Add("feature_count", statement.sizes.feature_count);
+  json.Add("class_count", statement.sizes.class_count);
   if (!IsBeforeFourth(statement)) {
-    json["max_degree"] = PromiseJson(statement.max_degree);
+    AddPromise("max_degree", statement.max_degree, json);
   }
-  return json;
+  json.EndObject();
 }
 
-Json PredicateJson(const Statement& statement) {
-  const bool is_public = statement.is_public;
-  const bool second = IsSecondVersion(statement);
-  Json json = Json::object();
-  // Straight into the vector behind the object: its operator[] looks through all keys for one that is new.
-  const auto add = [&json](const char* key, Json value) {
-    json.get_ref<Json::object_t&>().emplace_back(key, std::move(value));
-  };
-  add("promise", Promise(statement));
-  add("unit_of_privacy", kUnit);
-  add("neighbour_relation", Relation(statement.plan));
-  add("epsilon", is_public ? Json(nullptr) : Json(statement.plan.epsilon()));
-  add("delta", is_public ? Json(nullptr) : Json(statement.plan.delta()));
-  add("accountant", AccountantJson(statement));
-  if (!second) {
-    add("published", PublishedJson(statement.plan));
-  }
-  add("mechanism",
-      {{"description", Description(statement.plan)}, {"plan", MessageToJson(statement.plan, NotOfThePlan())}});
-  add("event", EventJson(statement.plan));
-  add("unprotected", Unprotected(statement));
-  add("random_source", RandomSource(statement));
-  add("trust_model", kTrustModel);
-  add("released", Released(statement.plan));
-  add("not_released", NotReleased(statement.plan));
-  add("evaluation", statement.evaluation.has_value() ? MessageToJson(*statement.evaluation) : Json(nullptr));
-  add("charged", Charged(statement.plan));
-  add("dataset", DatasetJson(statement));
-  add("ledger", LedgerJson(statement));
-  add("software", statement.software);
-  if (!second) {
-    add("build", statement.build);
-  }
-  add("created_at", statement.created_at);
-  add("job", statement.job);
-  return json;
-}
-
-void ReadSubjects(const JsonReader& reader, Statement& statement, absl::Status& status) {
-  const Json& subjects = reader.Array("subject");
-  for (const Json& element : subjects) {
-    if (!element.is_object()) {
-      reader.Fail("subject", "a list of objects");
-      return;
-    }
-    const JsonReader subject(element, "subject", status);
-    statement.subjects[subject.Text("name")] = subject.Object("digest").Text("sha256");
-  }
-}
-
-absl::Status ReadPlan(const JsonReader& mechanism, v1::Plan& plan) {
-  return MessageFromJson(mechanism.RawObject("plan"), "predicate.mechanism.plan", plan, NotOfThePlan());
-}
-
-absl::Status ReadEvaluation(const JsonReader& predicate, Statement& statement) {
-  if (!predicate.Has("evaluation")) {
-    return absl::OkStatus();
-  }
-  return MessageFromJson(predicate.RawObject("evaluation"), "predicate.evaluation", statement.evaluation.emplace());
-}
-
-void ReadEvent(const JsonReader& predicate, v1::Plan& plan) {
-  if (!predicate.Has("event")) {
-    return;
-  }
-  const absl::StatusOr<v1::PrivacyEvent> event = EventFromJson(predicate.RawObject("event"));
-  if (event.ok()) {
-    *plan.mutable_event() = *event;
+// A message, or null where there is none.
+void AddMessage(absl::string_view key, const google::protobuf::Message* message, JsonText& json) {
+  json.Key(key);
+  if (message != nullptr) {
+    WriteMessage(*message, json);
   } else {
-    predicate.Fail("event", absl::StrCat("a valid event: ", event.status().message()));
+    json.Value(nullptr);
   }
 }
 
-void ReadEntry(const JsonReader& reader, Statement& statement) {
-  statement.ledger_sequence = reader.Integer("sequence");
-  statement.ledger_hash = reader.Text("hash");
-  if (IsSecondVersion(statement)) {
-    return;
+void WritePredicate(const Statement& statement, JsonText& json) {
+  const v1::Plan& plan = statement.plan;
+  const bool second = IsSecondVersion(statement);
+  json.BeginObject();
+  json.Add("promise", Promise(statement));
+  json.Add("unit_of_privacy", kUnit);
+  json.Add("neighbour_relation", Relation(plan));
+  AddPrivate("epsilon", statement, plan.epsilon(), json);
+  AddPrivate("delta", statement, plan.delta(), json);
+  json.Key("accountant");
+  WriteAccountant(statement, json);
+  if (!second) {
+    json.Key("published");
+    WritePublished(plan, json);
   }
-  statement.previous_hash = reader.Text("previous_hash");
-  statement.budget_id = reader.Text("budget_id");
-  statement.entry_time_microseconds = reader.Integer("time_microseconds");
-  statement.entry_actor = reader.Text("actor");
-  statement.entry_attempt = reader.Integer("attempt");
-  statement.entry_event = reader.Text("event");
-}
-
-void ReadLedger(const JsonReader& reader, Statement& statement) {
-  statement.budget = reader.Text("budget");
-  statement.cap_epsilon = reader.Number("cap_epsilon");
-  statement.cap_delta = reader.Number("cap_delta");
-  if (!IsBeforeFourth(statement) && reader.Has("cap_max_degree")) {
-    statement.cap_max_degree = reader.Integer("cap_max_degree");
+  json.Key("mechanism");
+  WriteMechanism(plan, json);
+  AddMessage("event", plan.has_event() ? &plan.event() : nullptr, json);
+  json.Key("unprotected");
+  WriteUnprotected(statement, json);
+  json.Add("random_source", RandomSource(statement));
+  json.Add("trust_model", kTrustModel);
+  json.Key("released");
+  WriteReleased(plan, json);
+  json.Key("not_released");
+  WriteNotReleased(plan, json);
+  AddMessage("evaluation", statement.evaluation.has_value() ? &*statement.evaluation : nullptr, json);
+  json.Key("charged");
+  WriteCharged(plan, json);
+  json.Key("dataset");
+  WriteDataset(statement, json);
+  json.Key("ledger");
+  WriteLedger(statement, json);
+  json.Add("software", statement.software);
+  if (!second) {
+    json.Add("build", statement.build);
   }
-  statement.order = reader.Integer("order");
-  statement.units = reader.Integer("units");
-  statement.plan.set_price_units(statement.units);
-  if (IsSecondVersion(statement)) {
-    ReadEntry(reader, statement);
-    return;
-  }
-  statement.cap_units = reader.Integer("cap_units");
-  statement.units_before = reader.Integer("units_before");
-  ReadEntry(reader.Object("entry"), statement);
-}
-
-void ReadAccountant(const JsonReader& reader, Statement& statement) {
-  statement.accountant_version = reader.Integer("version");
-  if (!statement.is_public && !IsSecondVersion(statement)) {
-    statement.accountant_epsilon = reader.Number("epsilon");
-  }
-}
-
-absl::StatusOr<Statement> ReadStatement(const Json& json, int predicate_version) {
-  absl::Status status;
-  Statement statement;
-  statement.predicate_version = predicate_version;
-  const JsonReader root(json, "", status);
-  ReadSubjects(root, statement, status);
-  const JsonReader predicate = root.Object("predicate");
-  status.Update(ReadPlan(predicate.Object("mechanism"), statement.plan));
-  ReadEvent(predicate, statement.plan);
-  status.Update(ReadEvaluation(predicate, statement));
-  const JsonReader dataset = predicate.Object("dataset");
-  statement.dataset = dataset.Text("name");
-  statement.is_public = dataset.Boolean("public");
-  statement.dataset_digest = dataset.Text("digest");
-  statement.sizes.node_count = dataset.Integer("node_count");
-  statement.sizes.feature_count = dataset.Integer("feature_count");
-  statement.sizes.class_count = dataset.Integer("class_count");
-  if (!IsBeforeFourth(statement) && dataset.Has("max_degree")) {
-    statement.max_degree = dataset.Integer("max_degree");
-  }
-  ReadAccountant(predicate.Object("accountant"), statement);
-  if (!statement.is_public) {
-    ReadLedger(predicate.Object("ledger"), statement);
-  }
-  statement.software = predicate.Text("software");
-  if (!IsSecondVersion(statement)) {
-    statement.build = predicate.Text("build");
-  }
-  statement.created_at = predicate.Text("created_at");
-  statement.job = predicate.Text("job");
-  DPAR_RETURN_IF_ERROR(status);
-  return statement;
-}
-
-// Why `json`, which parsed, is not what it would be written as.
-absl::Status NotAsWritten(const Json& json, const Json& written) {
-  const Json difference = Json::diff(written, json);
-  if (difference.empty()) {
-    return InvalidField("statement", "the statement is not in the byte form that this version writes");
-  }
-  const auto path = difference.front().value("path", "");
-  return InvalidField(path, absl::StrCat("the statement differs at ", path, " from what this version writes"));
-}
-
-Json StatementJson(const Statement& statement) {
-  Json subjects = Json::array();
-  for (const auto& [name, digest] : statement.subjects) {
-    subjects.push_back({{"name", name}, {"digest", {{"sha256", digest}}}});
-  }
-  return {
-      {"_type", std::string(kStatementType)},
-      {"subject", std::move(subjects)},
-      {"predicateType", absl::StrCat(kPredicatePrefix, statement.predicate_version)},
-      {"predicate", PredicateJson(statement)},
-  };
-}
-
-// The version of the predicate, if this program reads it.
-absl::StatusOr<int> PredicateVersion(const Json& json) {
-  const auto type = json.find("predicateType");
-  if (type == json.end() || !type->is_string()) {
-    return InvalidField("predicateType", "predicateType must be a string");
-  }
-  const auto text = type->get<std::string>();
-  for (int version = kOldestPredicateVersion; version <= kPredicateVersion; ++version) {
-    if (text == absl::StrCat(kPredicatePrefix, version)) {
-      return version;
-    }
-  }
-  if (text == absl::StrCat(kPredicatePrefix, 1)) {
-    return InvalidField("predicateType",
-                        absl::StrCat("the certificate is a ", text,
-                                     ", which dpar 0.1 made; check it with dpar verify of that version"));
-  }
-  if (absl::StartsWith(text, kPredicatePrefix)) {
-    return InvalidField("predicateType", absl::StrCat("the certificate is a ", text,
-                                                      ", which this version does not know; use a newer dpar"));
-  }
-  return InvalidField("predicateType", absl::StrCat("predicateType must be ", kPredicateType));
+  json.Add("created_at", statement.created_at);
+  json.Add("job", statement.job);
+  json.EndObject();
 }
 
 }  // namespace
 
-std::string StatementToJson(const Statement& statement) { return DumpJson(StatementJson(statement)); }
+const std::set<std::string>& FieldsBesideThePlan() {
+  static const auto* const fields = new std::set<std::string>{"event", "price_units", "left_units"};
+  return *fields;
+}
 
-absl::StatusOr<Statement> StatementFromJson(absl::string_view json) {
-  DPAR_ASSIGN_OR_RETURN(const Json parsed, ParseStrictJson("statement", json));
-  DPAR_ASSIGN_OR_RETURN(const int version, PredicateVersion(parsed));
-  DPAR_ASSIGN_OR_RETURN(Statement statement, ReadStatement(parsed, version));
-  DPAR_RETURN_IF_ERROR(ValidateStatement(statement));
-  const Json written = StatementJson(statement);
-  if (DumpJson(written) != json) {
-    return NotAsWritten(parsed, written);
+std::string StatementToJson(const Statement& statement) {
+  JsonText json;
+  json.Reserve(kUsualLength);
+  json.BeginObject();
+  json.Add("_type", kStatementType);
+  json.Key("subject");
+  json.BeginList();
+  for (const auto& [name, digest] : statement.subjects) {
+    json.BeginObject();
+    json.Add("name", name);
+    json.Key("digest");
+    json.BeginObject();
+    json.Add("sha256", digest);
+    json.EndObject();
+    json.EndObject();
   }
-  return statement;
+  json.EndList();
+  json.Add("predicateType", absl::StrCat(kPredicatePrefix, statement.predicate_version));
+  json.Key("predicate");
+  WritePredicate(statement, json);
+  json.EndObject();
+  return json.Take();
 }
 
 }  // namespace dpar

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -16,6 +17,8 @@
 namespace dpar {
 
 inline constexpr absl::string_view kStatementType = "https://in-toto.io/Statement/v1";
+// All that is before the version.
+inline constexpr absl::string_view kPredicatePrefix = "urn:dpar:privacy-certificate:v";
 inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v4";
 // The version in kPredicateType, and the oldest that can still be read.
 inline constexpr int kPredicateVersion = 4;
@@ -72,6 +75,10 @@ struct Statement {
   std::string build;       // what it was built from and with; not in version 2
   std::string created_at;  // RFC 3339, UTC
 };
+
+// Fields of a plan that are not under mechanism.plan: event has its own place, price_units is ledger.units, and
+// left_units is about other jobs.
+const std::set<std::string>& FieldsBesideThePlan();
 
 // The statement as JSON bytes: fixed key order, numbers that round-trip. plan.left_units is not part of it.
 std::string StatementToJson(const Statement& statement);

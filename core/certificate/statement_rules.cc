@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -95,8 +94,7 @@ absl::Status ValidateEvaluation(const v1::Evaluation& evaluation, const v1::Eval
 
 absl::Status ValidatePlan(const Statement& statement) {
   const v1::Plan& plan = statement.plan;
-  static const std::set<std::string>* const elsewhere = new std::set<std::string>{"event", "price_units", "left_units"};
-  DPAR_RETURN_IF_ERROR(CheckMessageForJson(plan, "predicate.mechanism.plan", *elsewhere));
+  DPAR_RETURN_IF_ERROR(CheckMessageForJson(plan, "predicate.mechanism.plan", FieldsBesideThePlan()));
   if (FindMethod(plan.method()) == nullptr) {
     return InvalidField("predicate.mechanism.plan.method",
                         absl::StrCat("predicate.mechanism.plan.method is ", v1::Method_Name(plan.method()),

@@ -55,8 +55,6 @@ absl::StatusOr<Json> ParseStrictJson(absl::string_view what, absl::string_view t
   return json;
 }
 
-std::string DumpJson(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 JsonReader::JsonReader(const Json& object, std::string path, absl::Status& status)
     : object_(object), path_(std::move(path)), status_(status) {}
 

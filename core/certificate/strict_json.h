@@ -19,9 +19,6 @@ inline constexpr size_t kMaxJsonBytes = size_t{1} << 20;
 // An object without repeated keys at any depth. `what` names the document in errors.
 absl::StatusOr<Json> ParseStrictJson(absl::string_view what, absl::string_view text);
 
-// Compact bytes. Text that is not UTF-8 is replaced, so that it does not come back as it was.
-std::string DumpJson(const Json& json);
-
 // Reads fields of an object by type. The first field that is missing or mistyped is kept in status(), named by its
 // path, and everything read after it is empty.
 class JsonReader {

@@ -121,10 +121,11 @@ Statement ExamplePublicStatement() {
 
 std::string SignPayload(const std::string& payload, const SigningKey& key) {
   const std::string signature = key.Sign(PreAuthenticationEncoding(kPayloadType, payload)).value();
-  return DumpJson(
-      {{"payload", Base64Encode(payload)},
-       {"payloadType", std::string(kPayloadType)},
-       {"signatures", Json::array({Json{{"keyid", key.verifying_key().key_id()}, {"sig", Base64Encode(signature)}}})}});
+  const Json envelope = {
+      {"payload", Base64Encode(payload)},
+      {"payloadType", std::string(kPayloadType)},
+      {"signatures", Json::array({Json{{"keyid", key.verifying_key().key_id()}, {"sig", Base64Encode(signature)}}})}};
+  return envelope.dump();
 }
 
 }  // namespace dpar
