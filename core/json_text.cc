@@ -70,7 +70,7 @@ void JsonText::Value(absl::string_view text) {
   text_.push_back('"');
 }
 
-void JsonText::Value(double number) { Append(nlohmann::json(number).dump()); }
+void JsonText::AppendReal(double number) { Append(nlohmann::json(number).dump()); }
 
 void JsonText::Value(std::nullptr_t /*null*/) { Append("null"); }
 

@@ -30,10 +30,11 @@ class JsonText {
   void Value(absl::string_view text);
   void Value(const char* text) { Value(absl::string_view(text)); }
   void Value(const std::string& text) { Value(absl::string_view(text)); }
-  void Value(double number);  // comes back as the same bits; null unless finite
   void Value(std::nullptr_t null);
   void Value(std::same_as<bool> auto truth) { Append(truth ? "true" : "false"); }
   void Value(std::signed_integral auto number) { AppendInteger(number); }
+  // Comes back as the same bits; null unless finite. No other type is taken for one.
+  void Value(std::same_as<double> auto number) { AppendReal(number); }
 
   template <typename T>
   void Add(absl::string_view key, const T& value) {
@@ -47,6 +48,7 @@ class JsonText {
   void Begin(char bracket);
   void Append(absl::string_view value);
   void AppendInteger(int64_t number);
+  void AppendReal(double number);
   // Before a value or a key, unless it is the first of its object or list.
   void Separate();
 

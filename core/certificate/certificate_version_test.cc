@@ -1,4 +1,5 @@
-// Certificates of older versions: those of versions 2 and 3, which dpar 0.2.0 made, keep verifying.
+// Certificates that were made once and kept: those of versions 2 to 4, which dpar 0.2.0 made, keep verifying. What is
+// read is compared with how it would be written now, so that they also fix every byte of that.
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -25,6 +26,7 @@ std::string OldFile(const std::string& name) {
 }
 
 std::vector<KnownKey> OldKeys() { return ParseKeyList(OldFile("certificate_v2.pub")).value(); }
+std::vector<KnownKey> FourthKeys() { return ParseKeyList(OldFile("certificate_v4.pub")).value(); }
 std::vector<KnownKey> ThirdKeys() { return ParseKeyList(OldFile("certificate_v3.pub")).value(); }
 
 std::vector<std::string> Names(const Verification& verification) {
@@ -71,6 +73,21 @@ TEST(CertificateVersionTest, AThirdVersionIsVerifiedForWhatItStates) {
   EXPECT_THAT(StatementToJson(gap.statement), HasSubstr("{\"quantity\":\"degree promise D\",\"value\":50}"));
 
   const Verification open = VerifyCertificate(OldFile("certificate_v3_public.json"), ThirdKeys(), {}).value();
+  EXPECT_THAT(Names(open), ElementsAre("signature", "statement", "promise"));
+}
+
+TEST(CertificateVersionTest, AFourthVersionIsWrittenAsItWas) {
+  for (const auto& [name, max_degree] :
+       {std::pair("certificate_v4.json", int64_t{0}), {"certificate_v4_gap.json", kExampleMaxDegree}}) {
+    const Verification verification = VerifyCertificate(OldFile(name), FourthKeys(), {}).value();
+    EXPECT_THAT(Names(verification),
+                ElementsAre("signature", "statement", "mechanism", "epsilon", "ledger", "ledger entry"));
+    EXPECT_TRUE(verification.passed());
+    EXPECT_EQ(verification.statement.predicate_version, 4);
+    EXPECT_EQ(verification.statement.max_degree, max_degree);
+    EXPECT_EQ(verification.statement.cap_max_degree, max_degree);
+  }
+  const Verification open = VerifyCertificate(OldFile("certificate_v4_public.json"), FourthKeys(), {}).value();
   EXPECT_THAT(Names(open), ElementsAre("signature", "statement", "promise"));
 }
 

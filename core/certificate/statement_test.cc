@@ -677,7 +677,7 @@ TEST(StatementTest, WhateverPassesTheRulesIsTakenBack) {
   int refused = 0;
   for (int i = 0; i < 3000; ++i) {
     Statement s = examples[i % 3];
-    s.predicate_version = 2 + Draw(random, 2);
+    s.predicate_version = 2 + Draw(random, 3);
     for (int faults = 1 + Draw(random, 3); faults > 0; --faults) {
       std::string* texts[] = {&s.job,
                               &s.dataset,

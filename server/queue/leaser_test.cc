@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <mutex>
-#include <random>
 #include <set>
 #include <string>
 #include <thread>
@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/random/random.h"
+#include "core/random/testing/fixed_random.h"
 #include "core/status_macros.h"
 #include "server/queue/testing/queue_fixture.h"
 
@@ -33,8 +35,10 @@ INSTANTIATE_TEST_SUITE_P(Engines, LeaserTest, ::testing::ValuesIn(Engines()), En
 
 // Several at once are those that come one after the other.
 TEST_P(LeaserTest, ManyAreLeasedAtOnceAsTheyWouldBeOneByOne) {
-  std::mt19937_64 random(7);
-  const auto draw = [&random](int below) { return static_cast<int>(random() % static_cast<uint64_t>(below)); };
+  testing::FixedRandom random(20260107);
+  const auto draw = [&random](int below) {
+    return static_cast<int>(UniformBits(random) % static_cast<uint64_t>(below));
+  };
   const std::vector<std::string> tenants = {"acme", "b", "c", "d"};
   for (const char* const tenant : {"b", "c", "d"}) {
     AddTenant(tenant);
@@ -74,6 +78,69 @@ TEST_P(LeaserTest, ManyAreLeasedAtOnceAsTheyWouldBeOneByOne) {
     }
     EXPECT_THAT(together, ElementsAreArray(one_by_one)) << "round " << round;
   }
+}
+
+// A transaction that something happens beside, just before it announces its last query.
+class Interrupted final : public Transaction {
+ public:
+  Interrupted(Transaction& transaction, int queries, std::function<void()> interrupt)
+      : transaction_(transaction), left_(queries), interrupt_(std::move(interrupt)) {}
+
+  absl::StatusOr<std::vector<Row>> Query(absl::string_view sql, const std::vector<Value>& parameters) override {
+    return transaction_.Query(sql, parameters);
+  }
+  absl::StatusOr<int64_t> Execute(absl::string_view sql, const std::vector<Value>& parameters) override {
+    return transaction_.Execute(sql, parameters);
+  }
+  absl::Status ExecuteLater(absl::string_view sql, const std::vector<Value>& parameters,
+                            const absl::Status& otherwise) override {
+    return transaction_.ExecuteLater(sql, parameters, otherwise);
+  }
+  absl::Status QueryAhead(absl::string_view sql, const std::vector<Value>& parameters) override {
+    if (--left_ == 0) {
+      interrupt_();
+    }
+    return transaction_.QueryAhead(sql, parameters);
+  }
+  absl::Status LockAhead(Guard guard, const std::string& name, absl::string_view sql) override {
+    return transaction_.LockAhead(guard, name, sql);
+  }
+  absl::Status Lock(Guard guard, const std::string& name) override { return transaction_.Lock(guard, name); }
+  [[nodiscard]] absl::string_view for_update() const override { return transaction_.for_update(); }
+  [[nodiscard]] absl::string_view skip_locked() const override { return transaction_.skip_locked(); }
+  int64_t CountUnseen(const std::string& what) override { return transaction_.CountUnseen(what); }
+  absl::Status Notify(const std::string& notice) override { return transaction_.Notify(notice); }
+  [[nodiscard]] int left() const { return left_; }
+
+ private:
+  Transaction& transaction_;
+  int left_;
+  const std::function<void()> interrupt_;
+};
+
+TEST_P(LeaserTest, AJobThatComesMeanwhileHasNoneLeasedTwice) {
+  if (GetParam() == testing::Engine::kSqlite) {
+    GTEST_SKIP() << "one transaction writes at a time";
+  }
+  AddTenant("other");
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(Add(absl::StrCat("a", i), i).ok());
+  }
+  ASSERT_TRUE(Add("b", 1, {.tenant = "other"}).ok());
+  LeaseRequest request = Request();
+  request.max_jobs = 4;
+  std::vector<std::string> leased;
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                // Two tenants are asked, of whom one has too few jobs, so that the first is asked again.
+                Interrupted transaction(t, 3, [&] { ASSERT_TRUE(Add("urgent", 9, {.priority = 5}).ok()); });
+                DPAR_ASSIGN_OR_RETURN(const std::vector<StoredJob> jobs, Lease(transaction, request));
+                EXPECT_LE(transaction.left(), 0);
+                for (const StoredJob& job : jobs) {
+                  leased.push_back(job.job.name().substr(8));
+                }
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_THAT(leased, ElementsAre("acme/jobs/a1", "other/jobs/b", "acme/jobs/a2", "acme/jobs/urgent"));
 }
 
 TEST_P(LeaserTest, ATenantWhoseJobsMustWaitDelaysNoOther) {

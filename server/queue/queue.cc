@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
@@ -166,10 +167,10 @@ absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
 constexpr absl::string_view kNextOf =
     "state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 AND NOT EXISTS (SELECT 1 FROM budgets "
     "WHERE budgets.id = jobs.budget_id AND budgets.frozen_reason <> '') ORDER BY priority DESC, create_time, name "
-    "LIMIT $5 OFFSET $6";
+    "LIMIT $5";
 
 std::vector<Value> NextOf(const Waiting& waiting, const LeaseRequest& request, int64_t jobs) {
-  return {kQueued, waiting.tenant, absl::ToUnixMicros(request.now), request.total_bytes, jobs, waiting.taken};
+  return {kQueued, waiting.tenant, absl::ToUnixMicros(request.now), request.total_bytes, waiting.taken + jobs};
 }
 
 // Whose turns the next jobs are, as positions in `tenants`, if all had enough: one by one, each that of whoever has the
@@ -191,9 +192,12 @@ std::vector<size_t> DivideFairly(const std::vector<Waiting>& tenants, int64_t ma
   return turns;
 }
 
-// The next jobs of the tenants whose turns these are, in that order. A tenant that has fewer is left out and noted.
+// The next jobs of the tenants whose turns these are, in that order, without those that were `taken` before, which are
+// still found. A tenant that has fewer is left out and noted.
 absl::StatusOr<std::vector<StoredJob>> LoadNext(Transaction& transaction, const LeaseRequest& request,
-                                                const std::vector<size_t>& turns, std::vector<Waiting>& tenants) {
+                                                const std::vector<size_t>& turns,
+                                                const absl::flat_hash_set<std::string>& taken,
+                                                std::vector<Waiting>& tenants) {
   std::map<size_t, int64_t> counts;
   for (const size_t tenant : turns) {
     ++counts[tenant];
@@ -205,6 +209,8 @@ absl::StatusOr<std::vector<StoredJob>> LoadNext(Transaction& transaction, const 
   std::map<size_t, std::vector<StoredJob>> found;
   for (const auto& [tenant, count] : counts) {
     DPAR_ASSIGN_OR_RETURN(found[tenant], LoadJobs(transaction, where, NextOf(tenants[tenant], request, count)));
+    std::erase_if(found[tenant], [&taken](const StoredJob& job) { return taken.contains(job.job.name()); });
+    found[tenant].resize(std::min(found[tenant].size(), static_cast<size_t>(count)));
     const auto size = static_cast<int64_t>(found[tenant].size());
     tenants[tenant].has_more = size == count;
     tenants[tenant].taken += size;
@@ -352,6 +358,7 @@ absl::Status LockJobAhead(Transaction& transaction, const std::string& name) {
 absl::StatusOr<std::vector<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
   DPAR_ASSIGN_OR_RETURN(std::vector<Waiting> tenants, WaitingTenants(transaction));
   std::vector<StoredJob> leased;
+  absl::flat_hash_set<std::string> taken;
   int64_t free_bytes = request.free_bytes;
   bool fits = true;
   // Until there are enough, or no tenant has more, or has too many running: each round, some tenant had too few.
@@ -361,11 +368,12 @@ absl::StatusOr<std::vector<StoredJob>> Lease(Transaction& transaction, const Lea
     if (turns.empty()) {
       break;
     }
-    DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> next, LoadNext(transaction, request, turns, tenants));
+    DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> next, LoadNext(transaction, request, turns, taken, tenants));
     for (StoredJob& job : next) {
       fits = fits && job.job.memory_bytes() <= free_bytes;
       if (fits) {
         free_bytes -= job.job.memory_bytes();
+        taken.insert(job.job.name());
         leased.push_back(std::move(job));
       }
     }

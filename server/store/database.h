@@ -84,7 +84,7 @@ class Transaction {
   virtual absl::StatusOr<int64_t> Execute(absl::string_view sql, const std::vector<Value>& parameters) = 0;
   // Runs one statement that changes exactly one row, at any time before the next Query or Execute or the commit, which
   // then fails with `otherwise` when it changed another number. Statements in a row that need no answer of their own so
-  // reach a server together; of those with the same text, that of the first stands for all.
+  // reach a server together.
   virtual absl::Status ExecuteLater(absl::string_view sql, const std::vector<Value>& parameters,
                                     const absl::Status& otherwise) = 0;
   // Announces a Query of this text and these parameters: a server is asked for all that was announced together with the

@@ -270,6 +270,29 @@ TEST_P(GatheredTest, AGuardThatIsHeldElsewhereHoldsUpNobodyElse) {
   EXPECT_EQ(Count("SELECT value FROM cells WHERE name = 'c0'"), 11);
 }
 
+TEST_P(GatheredTest, ASlowBodyHoldsUpNobodyElseForLong) {
+  if (GetParam() == Engine::kSqlite) {
+    GTEST_SKIP() << "one transaction writes at a time";
+  }
+  absl::Notification running;
+  absl::Notification others_done;
+  std::thread slow([&] {
+    EXPECT_EQ(Increase(NameOf(0),
+                       [&](Transaction&) {
+                         running.Notify();
+                         EXPECT_TRUE(others_done.WaitForNotificationWithTimeout(absl::Seconds(30)));
+                         return absl::OkStatus();
+                       }),
+              absl::OkStatus());
+  });
+  running.WaitForNotification();
+  // Fewer than make a second group.
+  InThreads([&](int i) { EXPECT_EQ(Increase(NameOf(1 + i)), absl::OkStatus()); }, 5);
+  others_done.Notify();
+  slow.join();
+  EXPECT_EQ(Count("SELECT CAST(SUM(value) AS BIGINT) FROM cells"), 6);
+}
+
 TEST_P(GatheredTest, ALimitCountsThoseThatAreCommittedTogether) {
   // Fewer than make a second group, so that they come one group after the other.
   constexpr int kCallers = 12;

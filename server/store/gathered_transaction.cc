@@ -212,15 +212,15 @@ class Gathering {
     batch.push_back({"COMMIT", {}});
     std::vector<PostgresConnection::Result> results;
     const absl::Status sent = connection_.RunAll(batch, results);
-    if (sent.ok() && results.back().command_tag == "COMMIT") {
-      return true;
+    if (results.size() == batch.size() && results.back().command_tag == "COMMIT") {
+      return sent.ok() || RollBack();
     }
-    if (!connection_.usable()) {
-      // Whether it was committed is not known.
+    if (!connection_.usable() || absl::IsUnavailable(sent)) {
+      // Whether it was committed may not be known. An error of somebody's change is not for all to hear.
       for (GatheredTurn* const turn : turns_) {
-        turn->status = sent;
+        turn->status = absl::IsUnavailable(sent) ? sent : StoreUnavailable("PostgreSQL: the connection was lost");
       }
-      return false;
+      return RollBack();
     }
     // Somebody's change failed, and so nobody's was made. Alone, each hears of its own error.
     SendAlone();

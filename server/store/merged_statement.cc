@@ -71,7 +71,8 @@ struct Given {
   std::vector<Value> parameters;
 };
 
-std::optional<Given> MakeGiven(const ParameterRows& rows) {
+// Each array has something before and after it.
+std::optional<Given> MakeGiven(const ParameterRows& rows, absl::string_view before, absl::string_view after) {
   if (rows[0]->empty()) {
     return std::nullopt;
   }
@@ -82,7 +83,7 @@ std::optional<Given> MakeGiven(const ParameterRows& rows) {
     if (!column.has_value()) {
       return std::nullopt;
     }
-    absl::StrAppend(&given.source, i == 0 ? "unnest($" : ", $", i + 1, "::", column->type);
+    absl::StrAppend(&given.source, i == 0 ? "unnest(" : ", ", before, "$", i + 1, "::", column->type, after);
     absl::StrAppend(&names, "p", i + 1, ", ");
     given.parameters.emplace_back(std::move(column->elements));
   }
@@ -104,15 +105,28 @@ std::string WithColumns(absl::string_view sql) {
   return text;
 }
 
+// Whether every bracket is closed by its own.
+bool IsBalanced(absl::string_view text) {
+  int open = 0;
+  for (const char character : text) {
+    open += character == '(' ? 1 : character == ')' ? -1 : 0;
+    if (open < 0) {
+      return false;
+    }
+  }
+  return open == 0;
+}
+
 // The list of values of an INSERT ... VALUES (...), which adds one row or fails: nothing about it needs to be checked.
-// None for any other statement.
+// None for any other statement, also for one with several lists or with something after it.
 std::optional<absl::string_view> ValuesOf(absl::string_view sql) {
   const size_t values = sql.find(kValues);
   if (!absl::StartsWith(sql, "INSERT ") || values == absl::string_view::npos || !absl::EndsWith(sql, ")")) {
     return std::nullopt;
   }
   const size_t begin = values + kValues.size();
-  return sql.substr(begin, sql.size() - begin - 1);
+  const absl::string_view list = sql.substr(begin, sql.size() - begin - 1);
+  return IsBalanced(list) ? std::optional(list) : std::nullopt;
 }
 
 std::string ChangeAsMany(absl::string_view sql, absl::string_view wanted) {
@@ -123,7 +137,8 @@ std::string ChangeAsMany(absl::string_view sql, absl::string_view wanted) {
 }  // namespace
 
 std::optional<Statement> MergeQueries(absl::string_view sql, const ParameterRows& rows) {
-  std::optional<Given> given = MakeGiven(rows);
+  // Each array in a query of its own: a planner that looks into it would plan anew for each.
+  std::optional<Given> given = MakeGiven(rows, "(SELECT ", ")");
   if (!given.has_value()) {
     return std::nullopt;
   }
@@ -134,7 +149,7 @@ std::optional<Statement> MergeQueries(absl::string_view sql, const ParameterRows
 }
 
 std::optional<Statement> MergeChanges(absl::string_view sql, const ParameterRows& rows) {
-  std::optional<Given> given = MakeGiven(rows);
+  std::optional<Given> given = MakeGiven(rows, "", "");
   if (!given.has_value()) {
     return std::nullopt;
   }
@@ -144,7 +159,7 @@ std::optional<Statement> MergeChanges(absl::string_view sql, const ParameterRows
         std::move(given->parameters)};
   }
   const size_t where = sql.find(" WHERE ");
-  if (!absl::StartsWith(sql, "UPDATE ") || where == absl::string_view::npos) {
+  if (!absl::StartsWith(sql, "UPDATE ") || where == absl::string_view::npos || where != sql.rfind(" WHERE ")) {
     return std::nullopt;
   }
   const std::string update =
@@ -170,7 +185,7 @@ std::optional<std::vector<std::vector<Row>>> SplitRows(std::vector<Row> rows, si
   return split;
 }
 
-std::vector<MergedRun> MergeRuns(const std::vector<Statement>& statements, Merge merge) {
+std::vector<MergedRun> MergeRuns(const std::vector<Statement>& statements) {
   std::vector<MergedRun> runs;
   for (size_t first = 0; first < statements.size();) {
     ParameterRows rows;
@@ -179,7 +194,7 @@ std::vector<MergedRun> MergeRuns(const std::vector<Statement>& statements, Merge
     }
     std::optional<Statement> merged;
     if (rows.size() > 1) {
-      merged = merge(statements[first].sql, rows);
+      merged = MergeQueries(statements[first].sql, rows);
     }
     const size_t count = merged.has_value() ? rows.size() : 1;
     runs.push_back({merged.has_value() ? *std::move(merged) : statements[first], first, count});

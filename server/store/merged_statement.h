@@ -17,27 +17,26 @@ namespace dpar {
 using ParameterRows = std::vector<const std::vector<Value>*>;
 
 // A SELECT for each row of parameters. What it gives has one more column, the first: the number of the row of
-// parameters, from 1, that it belongs to. None when the rows have no
-// parameters, or no types in common.
+// parameters, from 1, that it belongs to. None when the rows have no parameters, or no types in common.
 std::optional<PostgresConnection::Statement> MergeQueries(absl::string_view sql, const ParameterRows& rows);
 
 // What MergeQueries of `count` rows of parameters gave, for each of them; for one, what its own statement gave. None
 // when it makes no sense.
 std::optional<std::vector<std::vector<Row>>> SplitRows(std::vector<Row> rows, size_t count);
 
-// An INSERT ... VALUES (...) or an UPDATE ... WHERE ... for each row of parameters. It fails with division_by_zero
-// unless as many rows were changed as there are rows of parameters. None for any other statement, and as above. Rows
-// that two of an UPDATE would change are changed once, so that it fails.
+// An INSERT ... VALUES (...) or an UPDATE ... WHERE ..., without queries in it, for each row of parameters. It fails
+// with division_by_zero unless as many rows were changed as there are rows of parameters. None for any other statement,
+// and as above. Rows that two of an UPDATE would change are changed once, so that it fails.
+// For connections that plan by indexes (PostgresConnection::Plans).
 std::optional<PostgresConnection::Statement> MergeChanges(absl::string_view sql, const ParameterRows& rows);
 
-// Statements in their order, those with equal texts that follow each other merged into one where that is possible.
+// Queries in their order, those with equal texts that follow each other merged into one where that is possible.
 struct MergedRun {
   PostgresConnection::Statement statement;
   size_t first = 0;  // of the statements that it stands for
   size_t count = 0;  // of them; the statement itself when it is one
 };
-using Merge = std::optional<PostgresConnection::Statement> (*)(absl::string_view sql, const ParameterRows& rows);
-std::vector<MergedRun> MergeRuns(const std::vector<PostgresConnection::Statement>& statements, Merge merge);
+std::vector<MergedRun> MergeRuns(const std::vector<PostgresConnection::Statement>& statements);
 
 // A change that fails, with division_by_zero if with nothing else, unless it changes exactly one row. The server itself
 // then goes no further, so that the commit can travel together with the changes before it.

@@ -3,7 +3,6 @@
 #include <exception>
 #include <iterator>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,7 +27,8 @@
 namespace dpar {
 namespace {
 
-// Of one server, besides three that listen, send notices and hold names. PostgreSQL admits 100 by default.
+// Of one server, besides three that listen, send notices and hold names, and two for groups. PostgreSQL admits 100 by
+// default.
 constexpr int kMaxConnections = 16;
 constexpr absl::Duration kConnectionWait = absl::Seconds(10);
 // How often a transaction runs before a conflict is reported, and the longest pause after the first.
@@ -43,6 +43,8 @@ constexpr absl::Duration kHoldPeriod = absl::Milliseconds(20);
 constexpr size_t kMaxGroup = 64;
 constexpr size_t kSecondGroup = 16;
 constexpr absl::Duration kPatience = absl::Microseconds(100);
+// A group whose connection hangs holds up those that wait behind it for no longer than this.
+constexpr absl::Duration kLongestWait = absl::Seconds(1);
 constexpr absl::string_view kBeginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 // NO KEY: names and ids never change, so rows that refer to a guard can be added while it is held.
@@ -179,14 +181,10 @@ class PostgresTransaction final : public Transaction {
     if (!begun_) {
       batch.push_back({std::string(begin_), {}});
     }
-    const std::vector<MergedRun> changes = MergeRuns(later_, MergeChanges);
-    const std::vector<MergedRun> queries = MergeRuns(ahead_, MergeQueries);
+    const std::vector<MergedRun> queries = MergeRuns(ahead_);
     const size_t first_change = batch.size();
-    for (const MergedRun& change : changes) {
-      batch.push_back(change.statement);
-      if (change.count == 1) {
-        batch.back().sql = ChangeOne(change.statement.sql);
-      }
+    for (const Statement& change : later_) {
+      batch.push_back({ChangeOne(change.sql), change.parameters});
     }
     const size_t first_query = batch.size();
     for (const MergedRun& query : queries) {
@@ -202,9 +200,7 @@ class PostgresTransaction final : public Transaction {
     begun_ = begun_ || !results.empty();
     conflicted_ = conflicted_ || absl::IsAborted(failed);
     if (const size_t failing = results.size(); !failed.ok() && failing < first_query) {
-      unchanged_ = absl::IsOutOfRange(failed) && failing >= first_change
-                       ? otherwise[changes[failing - first_change].first]
-                       : failed;
+      unchanged_ = absl::IsOutOfRange(failed) && failing >= first_change ? otherwise[failing - first_change] : failed;
       return unchanged_;
     }
     DPAR_RETURN_IF_ERROR(failed);
@@ -242,7 +238,7 @@ class PostgresTransaction final : public Transaction {
 // Connections that are lent to one caller at a time.
 class Pool {
  public:
-  explicit Pool(std::string uri) : uri_(std::move(uri)) {}
+  Pool(std::string uri, PostgresConnection::Plans plans) : uri_(std::move(uri)), plans_(plans) {}
 
   // UNAVAILABLE when all are taken for too long, or none can be made.
   absl::StatusOr<std::unique_ptr<PostgresConnection>> Take() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -259,7 +255,7 @@ class Pool {
         return connection;
       }
     }
-    absl::StatusOr<std::unique_ptr<PostgresConnection>> opened = PostgresConnection::Open(uri_);
+    absl::StatusOr<std::unique_ptr<PostgresConnection>> opened = PostgresConnection::Open(uri_, plans_);
     if (!opened.ok()) {
       Return(nullptr);
     }
@@ -279,6 +275,7 @@ class Pool {
 
  private:
   const std::string uri_;
+  const PostgresConnection::Plans plans_;
   absl::Mutex mutex_;
   int lent_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<PostgresConnection>> idle_ ABSL_GUARDED_BY(mutex_);
@@ -341,7 +338,12 @@ class SharedNames {
 
 class PostgresDatabase final : public Database {
  public:
-  explicit PostgresDatabase(const std::string& uri) : uri_(uri), pool_(uri), names_(uri), sender_(uri) {}
+  explicit PostgresDatabase(const std::string& uri)
+      : uri_(uri),
+        pool_(uri, PostgresConnection::Plans::kUsual),
+        group_pool_(uri, PostgresConnection::Plans::kByIndexes),
+        names_(uri),
+        sender_(uri) {}
 
   absl::Status Write(const Body& body) override {
     for (int run = 1;; ++run) {
@@ -367,7 +369,7 @@ class PostgresDatabase final : public Database {
     if (turn.thrown != nullptr) {
       std::rethrow_exception(turn.thrown);
     }
-    if (turn.alone) {
+    if (turn.alone || turn.left) {
       return Database::WriteGathered(ahead, body);
     }
     if (turn.status.ok()) {
@@ -406,7 +408,7 @@ class PostgresDatabase final : public Database {
   absl::Status RunOnce(absl::string_view begin, const Body& body, bool& conflicted, bool& stale) {
     DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, pool_.Take());
     bool settled = false;
-    const absl::Cleanup give_back = [&] { GiveBack(std::move(connection), settled); };
+    const absl::Cleanup give_back = [&] { GiveBack(pool_, std::move(connection), settled); };
     PostgresTransaction transaction(*connection, begin);
     absl::Status status = body(transaction);
     if (status.ok()) {
@@ -421,19 +423,19 @@ class PostgresDatabase final : public Database {
     return status;
   }
 
-  void GiveBack(std::unique_ptr<PostgresConnection> connection, bool settled) {
+  static void GiveBack(Pool& pool, std::unique_ptr<PostgresConnection> connection, bool settled) {
     if (!settled) {
       // Its state is not known. Closing it rolls back whatever was open.
       connection.reset();
     }
-    pool_.Return(std::move(connection));
+    pool.Return(std::move(connection));
   }
 
   void Lead(const std::vector<GatheredTurn*>& group) {
     absl::Status status;
     try {
       status = RunGroup(group);
-    } catch (const std::bad_alloc&) {
+    } catch (...) {  // of memory: nobody may be left waiting
       status = out_of_memory_;
     }
     if (!status.ok()) {
@@ -445,18 +447,20 @@ class PostgresDatabase final : public Database {
   }
 
   absl::Status RunGroup(const std::vector<GatheredTurn*>& group) {
-    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, pool_.Take());
+    DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, group_pool_.Take());
     bool settled = false;
-    const absl::Cleanup give_back = [&] { GiveBack(std::move(connection), settled); };
+    const absl::Cleanup give_back = [&] { GiveBack(group_pool_, std::move(connection), settled); };
     settled = RunGathered(*connection, kBeginWrite, group);
     return absl::OkStatus();
   }
 
   const std::string uri_;
   Pool pool_;
+  Pool group_pool_;  // of those that lead groups
   SharedNames names_;
   NoticeSender sender_;
-  TurnLine<GatheredTurn> turns_{{.max_group = kMaxGroup, .second_group = kSecondGroup, .patience = kPatience}};
+  TurnLine<GatheredTurn> turns_{
+      {.max_group = kMaxGroup, .second_group = kSecondGroup, .longest_wait = kLongestWait, .patience = kPatience}};
   const absl::Status out_of_memory_ = StoreUnavailable("memory ran out");  // made while there is some
   std::unique_ptr<NoticeListener> listener_;
 };

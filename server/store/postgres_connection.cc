@@ -30,15 +30,14 @@ constexpr Oid kBool = 16;
 constexpr char kConnectTimeoutSeconds[] = "5";
 // A connection that hangs is given up, on both sides: a server process that lost its client, or whose client stands
 // still inside a transaction, would keep its locks.
-//
-// Plans are made once for all parameters, and by indexes: statements are kept for as long as the connection, and one
-// planned while its table was small would else go on reading all of it when it is large. Planning for each parameter
-// anew takes longer than what most statements do.
 constexpr char kSessionSettings[] =
     "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '60s'; "
     "SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; "
-    "SET tcp_keepalives_count = 3; SET client_min_messages = warning; SET plan_cache_mode = force_generic_plan; "
-    "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off";
+    "SET tcp_keepalives_count = 3; SET client_min_messages = warning";
+// Without compiling: what must be read as a whole all the same counts as very expensive then.
+constexpr char kPlanByIndexes[] =
+    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
+    "SET enable_mergejoin = off; SET jit = off";
 
 using ResultPointer = std::unique_ptr<PGresult, decltype(&PQclear)>;
 
@@ -159,10 +158,18 @@ bool Succeeded(const PGresult* result) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(const std::string& uri) {
+absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(const std::string& uri, Plans plans) {
   // Later keywords win, so the URI may set another timeout.
-  const char* const keywords[] = {"connect_timeout", "application_name", "dbname", "client_encoding", nullptr};
-  const char* const values[] = {kConnectTimeoutSeconds, "dpard", uri.c_str(), "UTF8", nullptr};
+  const char* const keywords[] = {"connect_timeout",
+                                  "application_name",
+                                  "keepalives_idle",
+                                  "keepalives_interval",
+                                  "keepalives_count",
+                                  "tcp_user_timeout",
+                                  "dbname",
+                                  "client_encoding",
+                                  nullptr};
+  const char* const values[] = {kConnectTimeoutSeconds, "dpard", "10", "5", "3", "30000", uri.c_str(), "UTF8", nullptr};
   auto connection = std::make_unique<PostgresConnection>(PQconnectdbParams(keywords, values, /*expand_dbname=*/1));
   PGconn* const raw = connection->raw_.get();
   if (!connection->usable()) {
@@ -171,9 +178,11 @@ absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(con
   // Errors come as results; notices would go to stderr.
   PQsetNoticeProcessor(
       raw, [](void*, const char*) {}, nullptr);
-  const ResultPointer settled(PQexec(raw, kSessionSettings), &PQclear);
-  if (!Succeeded(settled.get())) {
-    return ResultError(raw, settled.get());
+  for (const char* const settings : {kSessionSettings, plans == Plans::kByIndexes ? kPlanByIndexes : ""}) {
+    const ResultPointer settled(PQexec(raw, settings), &PQclear);
+    if (!Succeeded(settled.get()) && PQresultStatus(settled.get()) != PGRES_EMPTY_QUERY) {
+      return ResultError(raw, settled.get());
+    }
   }
   return connection;
 }

@@ -21,8 +21,13 @@ namespace dpar {
 // Not thread-safe.
 class PostgresConnection {
  public:
+  // How statements are planned: as PostgreSQL does unless told otherwise, or once for all parameters and by indexes.
+  // Statements over arrays of parameters need the second: they are kept for as long as the connection, and one that was
+  // planned while its table was small would go on reading all of it when it is large, or be planned anew for each
+  // array.
+  enum class Plans { kUsual, kByIndexes };
   // UNAVAILABLE when the server does not answer within some seconds.
-  static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri);
+  static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri, Plans plans = Plans::kUsual);
 
   explicit PostgresConnection(PGconn* raw) : raw_(raw, &PQfinish) {}
 

@@ -18,6 +18,7 @@ namespace dpar {
 struct Turn {
   std::vector<size_t> keys;  // no two of a group have one in common
   bool done = false;         // the line's own
+  bool left = false;         // it waited for too long, and nobody has had it
 };
 
 template <typename T>
@@ -28,13 +29,14 @@ class TurnLine {
   struct Options {
     size_t max_group = 1;     // how many go together at most
     size_t second_group = 0;  // how many must wait for a second group to be led at once; 0: there is never a second
+    absl::Duration longest_wait = absl::InfiniteDuration();  // for a turn to come; then it leaves the line
     absl::Duration patience =
         absl::ZeroDuration();  // how long a leader of fewer than the group before had waits for more
   };
   explicit TurnLine(const Options& options) : options_(options) {}
 
-  // Waits until somebody else has had this turn, and is empty then; or until this thread is to lead: the group, in the
-  // order in which they came, its own turn first. Answer must follow, whatever happens.
+  // Waits until somebody else has had this turn, or it left the line, and is empty then; or until this thread is to
+  // lead: the group, in the order in which they came, its own turn first. Answer must follow, whatever happens.
   Group Join(T& turn) ABSL_LOCKS_EXCLUDED(mutex_) {
     Group group;
     group.reserve(options_.max_group);  // while nobody knows of the turn: what follows must not fail
@@ -43,7 +45,16 @@ class TurnLine {
     const auto called = [this, &turn]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       return turn.done || (MayLead() && waiting_.front() == &turn);
     };
-    mutex_.Await(absl::Condition(&called));
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&called), options_.longest_wait)) {
+      const auto place = std::find(waiting_.begin(), waiting_.end(), &turn);
+      if (place != waiting_.end()) {
+        waiting_.erase(place);
+        turn.left = true;
+        return group;
+      }
+      // It is in a group.
+      mutex_.Await(absl::Condition(&turn.done));
+    }
     if (turn.done) {
       return group;
     }

@@ -151,6 +151,41 @@ TEST(TurnLine, ALeaderOfFewerThanBeforeWaitsForMore) {
   EXPECT_THAT(crowd.Groups(), ElementsAre("bc", "de", "f")) << "nobody came";
 }
 
+TEST(TurnLine, WhoWaitsForTooLongLeaves) {
+  Line line({.max_group = 10, .longest_wait = kToArrive});
+  NamedTurn first;
+  const Line::Group leading = line.Join(first);
+  NamedTurn second;
+  EXPECT_TRUE(line.Join(second).empty());
+  EXPECT_TRUE(second.left);
+  EXPECT_FALSE(second.done);
+  line.Answer(leading);
+  NamedTurn third;
+  EXPECT_EQ(line.Join(third).size(), 1U) << "nobody is left behind in the line";
+}
+
+TEST(TurnLine, WhoIsInAGroupWaitsForItsAnswerHoweverLong) {
+  Line line({.max_group = 10, .longest_wait = 5 * kToArrive});
+  NamedTurn first;
+  NamedTurn leader;
+  NamedTurn follower;
+  const Line::Group leading = line.Join(first);
+  std::thread leads([&] {
+    const Line::Group group = line.Join(leader);
+    EXPECT_EQ(group.size(), 2U);
+    absl::SleepFor(6 * kToArrive);
+    line.Answer(group);
+  });
+  absl::SleepFor(kToArrive);
+  std::thread follows([&] { EXPECT_TRUE(line.Join(follower).empty()); });
+  absl::SleepFor(kToArrive);
+  line.Answer(leading);
+  leads.join();
+  follows.join();
+  EXPECT_TRUE(follower.done);
+  EXPECT_FALSE(follower.left);
+}
+
 TEST(TurnLine, ManyThreadsAreAllAnswered) {
   Line line({.max_group = 4, .second_group = 3, .patience = absl::Microseconds(10)});
   constexpr int kThreads = 20;

@@ -229,7 +229,11 @@ void Worker::MarkSpend(const std::string& job) const {
 void Worker::Forget(const Attempt& attempt) {
   const absl::MutexLock lock(&mutex_);
   free_bytes_ += attempt.stored().job.memory_bytes();
-  running_.erase(attempt.stored().job.name());
+  // Unless the job was leased again here after this attempt had lost it.
+  const auto found = running_.find(attempt.stored().job.name());
+  if (found != running_.end() && found->second.attempt.get() == &attempt) {
+    running_.erase(found);
+  }
   ++notices_;
 }
 
