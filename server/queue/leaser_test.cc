@@ -188,6 +188,7 @@ TEST_P(LeaserTest, ThreadsOfOneServerGetJobsOfTheirOwn) {
         admitted.insert(job.job.name());
       });
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&] {
       while (true) {

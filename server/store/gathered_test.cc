@@ -90,6 +90,7 @@ class GatheredTest : public ::testing::TestWithParam<Engine> {
 
   static void InThreads(const std::function<void(int)>& run, int count = kThreads) {
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) {
       threads.emplace_back([&run, i] { run(i); });
     }

@@ -192,6 +192,7 @@ TEST(TurnLine, ManyThreadsAreAllAnswered) {
   constexpr int kRounds = 200;
   std::atomic<int> had = 0;
   std::vector<std::thread> threads;
+  threads.reserve(kThreads);
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       for (int round = 0; round < kRounds; ++round) {
