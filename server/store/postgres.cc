@@ -41,7 +41,7 @@ constexpr absl::Duration kHoldPeriod = absl::Milliseconds(20);
 // them. When many wait, a second group is worth its own cost: this process works on one while the server works on the
 // other.
 constexpr size_t kMaxGroup = 64;
-constexpr size_t kSecondGroup = 16;
+constexpr size_t kSecondGroup = 4;
 constexpr absl::Duration kPatience = absl::Microseconds(100);
 // A group whose connection hangs holds up those that wait behind it for no longer than this.
 constexpr absl::Duration kLongestWait = absl::Seconds(1);
