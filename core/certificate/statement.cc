@@ -83,9 +83,6 @@ std::string CapRelation(const Statement& statement) {
              : absl::StrCat(kCapRelation, kEveryGraph);
 }
 
-bool IsSecondVersion(const Statement& statement) { return statement.predicate_version == 2; }
-bool IsBeforeFourth(const Statement& statement) { return statement.predicate_version < 4; }
-
 // The degree promise of the dataset that is listed as public.
 int64_t ListedPromise(const Statement& statement) {
   if (IsSecondVersion(statement)) {

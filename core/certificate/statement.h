@@ -76,6 +76,10 @@ struct Statement {
   std::string created_at;  // RFC 3339, UTC
 };
 
+// What was not yet stated then is not written, and not asked for.
+inline bool IsSecondVersion(const Statement& statement) { return statement.predicate_version == 2; }
+inline bool IsBeforeFourth(const Statement& statement) { return statement.predicate_version < 4; }
+
 // Fields of a plan that are not under mechanism.plan: event has its own place, price_units is ledger.units, and
 // left_units is about other jobs.
 const std::set<std::string>& FieldsBesideThePlan();

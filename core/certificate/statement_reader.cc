@@ -14,9 +14,6 @@
 namespace dpar {
 namespace {
 
-bool IsSecondVersion(const Statement& statement) { return statement.predicate_version == 2; }
-bool IsBeforeFourth(const Statement& statement) { return statement.predicate_version < 4; }
-
 void ReadSubjects(const JsonReader& reader, Statement& statement, absl::Status& status) {
   const Json& subjects = reader.Array("subject");
   for (const Json& element : subjects) {

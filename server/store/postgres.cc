@@ -38,8 +38,8 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(2);
 constexpr absl::Duration kHoldPeriod = absl::Milliseconds(20);
 // Transactions that are gathered into one (gathered_transaction.h), and how long the first waits for others who were
 // gathered with it before: of eight callers, one would else go alone every other time, for little less than all of
-// them. When many wait, a second group is worth its own cost: this process works on one while the server works on the
-// other.
+// them. When some wait, a second group is worth its own cost: one is worked on while the other waits for the server or
+// its disk.
 constexpr size_t kMaxGroup = 64;
 constexpr size_t kSecondGroup = 4;
 constexpr absl::Duration kPatience = absl::Microseconds(100);
