@@ -23,8 +23,11 @@ if(DPAR_FUZZ)
 endif()
 
 # Warnings are errors in our own code; generated code and other people's headers are SYSTEM.
-# GCC's, that is: clang, which only the fuzzers are built with, warns of other things under the same names.
 set(DPAR_WARNINGS -Wall -Wextra)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # Only clang checks that what ABSL_GUARDED_BY guards is used under its lock.
+  list(APPEND DPAR_WARNINGS -Wthread-safety -Werror)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND DPAR_WARNINGS -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wnon-virtual-dtor -Werror)
   # GCC 12 reports maybe-uninitialized inside std::optional and absl::StatusOr under sanitizers, where there is none.

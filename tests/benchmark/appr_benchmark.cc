@@ -34,6 +34,7 @@
 #include "core/graph/sealed_graph.h"
 #include "core/parallel.h"
 #include "core/random/secure_random.h"
+#include "tests/benchmark/measure.h"
 
 namespace dpar {
 namespace {
@@ -49,11 +50,9 @@ constexpr int64_t kSmallest = 100'000;  // nodes of the smallest generated graph
 constexpr double kAverageDegree = 20;
 constexpr double kDegreeExponent = 2.5;
 
-double Seconds(const std::function<void()>& work) {
-  const auto start = std::chrono::steady_clock::now();
-  work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
+constexpr double kMebibyte = 1 << 20;
+
+double WallOf(const std::function<void()>& work) { return SecondsOf(work, WallSeconds); }
 
 bool Continue() { return true; }
 
@@ -66,7 +65,7 @@ double MicrosPerRow(const EdgesView& edges, SecureRandom& random, const std::fun
   double best = 1e9;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     const std::vector<int32_t> seeds = DrawSeeds(edges.node_count(), kSeeds, random);
-    best = std::min(best, Seconds([&] { std::for_each(seeds.begin(), seeds.end(), solve); }) / kSeeds * 1e6);
+    best = std::min(best, WallOf([&] { std::for_each(seeds.begin(), seeds.end(), solve); }) / kSeeds * 1e6);
   }
   return best;
 }
@@ -112,7 +111,7 @@ struct Growth {
 };
 
 double MicrosPerSelection(const Growth& growth, SelectionNoise noise, SecureRandom& random) {
-  return Seconds([&] {
+  return WallOf([&] {
            for (const SparseVector& vector : growth.vectors) {
              SelectTopK(vector, growth.edges.node_count(), kChosen, noise, kScale, random);
            }
@@ -124,7 +123,7 @@ void Measure(Growth& growth, SecureRandom& random) {
   ApprSolver solver{ApprParameters()};
   const std::vector<int32_t> seeds = DrawSeeds(growth.edges.node_count(), kSeeds, random);
   growth.vectors.clear();
-  const double seconds = Seconds([&] {
+  const double seconds = WallOf([&] {
     for (const int32_t seed : seeds) {
       growth.vectors.push_back(MustSolve(solver, growth.edges, seed));
     }
@@ -135,7 +134,7 @@ void Measure(Growth& growth, SecureRandom& random) {
 }
 
 void MeasureDense(Growth& growth, SecureRandom& random) {
-  growth.dense_em = Seconds([&] {
+  growth.dense_em = WallOf([&] {
                       for (size_t i = 0; i < kDenseDraws; ++i) {
                         testing::DenseTopK(growth.vectors[i], growth.edges.node_count(), kChosen,
                                            SelectionNoise::kGumbel, kScale, random);
@@ -159,7 +158,7 @@ void MeasureThreads(const EdgesView& edges) {
   for (const int threads : {1, 2}) {
     double best = 1e9;
     for (int repeat = 0; repeat < 3; ++repeat) {
-      best = std::min(best, Seconds([&] {
+      best = std::min(best, WallOf([&] {
                         SolveRows(edges, ApprParameters(), seeds, threads, [](int64_t) { return true; }).value();
                       }));
     }
@@ -168,25 +167,6 @@ void MeasureThreads(const EdgesView& edges) {
     absl::PrintF("  rows per second on %d thread%s: %.0f (%.2fx)\n", threads, threads == 1 ? " " : "s", rate,
                  rate / single);
   }
-}
-
-double PeakMegabytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) / 1024;
-}
-
-// Runs the work in a process of its own, so that its peak memory is its own too.
-bool InChild(const std::function<void()>& work) {
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    work();
-    std::fflush(stdout);
-    _exit(0);
-  }
-  int status = 0;
-  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
 void GenerateAndSeal(int64_t nodes, const std::string& path) {
@@ -198,15 +178,15 @@ void GenerateAndSeal(int64_t nodes, const std::string& path) {
   options.average_degree = kAverageDegree;
   options.degree_exponent = kDegreeExponent;
   std::optional<Graph> graph;
-  const double generate = Seconds([&] { graph = GenerateGraph(options, random).value(); });
-  const double seal = Seconds([&] {
+  const double generate = WallOf([&] { graph = GenerateGraph(options, random).value(); });
+  const double seal = WallOf([&] {
     if (!WriteSealedGraph(path, *graph).ok()) {
       absl::PrintF("cannot write %s\n", path);
       _exit(1);
     }
   });
   absl::PrintF("  %9d nodes, %10d edges: generated in %.1f s, sealed in %.1f s, peak %.0f MB\n", nodes,
-               graph->edge_count(), generate, seal, PeakMegabytes());
+               graph->edge_count(), generate, seal, PeakBytes() / kMebibyte);
 }
 
 // All sizes in turn, again and again, so that whatever else the machine does hits them alike.
@@ -237,17 +217,18 @@ void RunJob(const std::string& path) {
   options.noise = 1;
   SecureRandom random;
   std::optional<SealedGraph> graph;
-  const double open = Seconds([&] { graph = SealedGraph::Open(path).value(); });
+  const double open = WallOf([&] { graph = SealedGraph::Open(path).value(); });
   GraphView view;
-  const double check = Seconds([&] { view = graph->View().value(); });
+  const double check = WallOf([&] { view = graph->View().value(); });
   const double rows =
-      Seconds([&] { DrawPrivateRows(view, options, HardwareThreads(), random, [](int64_t) { return true; }).value(); });
+      WallOf([&] { DrawPrivateRows(view, options, HardwareThreads(), random, [](int64_t) { return true; }).value(); });
   const double file = static_cast<double>(fs::file_size(path)) / (1 << 20);
   absl::PrintF(
       "3. A job of %d private rows from a sealed file of %.0f MB\n"
       "  opened in %.2f ms, every section checked in %.2f s, rows in %.1f ms on %d threads\n"
       "  peak resident memory %.0f MB, %.2f times the file\n",
-      options.rows, file, open * 1e3, check, rows * 1e3, HardwareThreads(), PeakMegabytes(), PeakMegabytes() / file);
+      options.rows, file, open * 1e3, check, rows * 1e3, HardwareThreads(), PeakBytes() / kMebibyte,
+      PeakBytes() / kMebibyte / file);
 }
 
 // False if a part of it failed.
@@ -267,25 +248,12 @@ bool MeasureGeneratedGraphs(const std::string& scratch, int64_t largest) {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  std::string data = "../shared/data";
-  std::string scratch = "/tmp";
-  int64_t largest = 10'000'000;
-  bool understood = arguments.size() % 2 == 0;
-  for (size_t i = 0; understood && i < arguments.size(); i += 2) {
-    if (arguments[i] == "--data") {
-      data = arguments[i + 1];
-    } else if (arguments[i] == "--scratch") {
-      scratch = arguments[i + 1];
-    } else {
-      understood = arguments[i] == "--largest" && absl::SimpleAtoi(arguments[i + 1], &largest) && largest >= kSmallest;
-    }
-  }
-  if (!understood) {
-    absl::PrintF("usage: appr_benchmark [--data DIR] [--largest NODES, from %d] [--scratch DIR]\n", kSmallest);
+  const std::optional<BenchmarkFlags> flags = ReadFlags("appr_benchmark", arguments, kSmallest, 10'000'000);
+  if (!flags.has_value()) {
     return 2;
   }
-  MeasureRealGraphs(data);
-  if (!MeasureGeneratedGraphs(scratch, largest)) {
+  MeasureRealGraphs(flags->data);
+  if (!MeasureGeneratedGraphs(flags->scratch, flags->largest)) {
     absl::PrintF("a part of the measurement failed\n");
     return 1;
   }

@@ -25,6 +25,7 @@
 #include "core/infer/row_blocks.h"
 #include "core/parallel.h"
 #include "core/random/secure_random.h"
+#include "tests/benchmark/measure.h"
 
 namespace dpar {
 namespace {
@@ -36,22 +37,10 @@ constexpr int kMeanFieldPasses = 60;  // 30 iterations of two passes over the ed
 constexpr double kAllowed = 2;        // times a bare gather
 
 // CPU time of all threads: what else runs on the machine does not count, for the gather as little as for the rest.
-double CpuSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double Seconds(const std::function<void()>& work) {
-  const double start = CpuSeconds();
-  work();
-  return CpuSeconds() - start;
-}
-
 double Fastest(const std::function<void()>& work) {
-  double fastest = Seconds(work);
+  double fastest = SecondsOf(work);
   for (int i = 1; i < kRepeats; ++i) {
-    fastest = std::min(fastest, Seconds(work));
+    fastest = std::min(fastest, SecondsOf(work));
   }
   return fastest;
 }
@@ -95,7 +84,7 @@ bool Report(const std::string& what, double seconds, double gather) {
 bool MeasureWidth(const Graph& graph, int64_t classes, bool mean_field, int threads, RandomSource& random) {
   const Model model = RandomModel(classes, random);
   absl::StatusOr<NodeMatrix> logits = absl::UnknownError("not computed");
-  const double logit_time = Seconds([&] { logits = Logits(model, graph.features, threads, [] { return true; }); });
+  const double logit_time = SecondsOf([&] { logits = Logits(model, graph.features, threads, [] { return true; }); });
   const double gather = Fastest([&] { Gather(graph.edges(), *logits, threads); });
   std::fputs(absl::StrFormat("width %d (classes)\n  %-28s %8.1f ms\n  %-28s %8.1f ms\n", classes,
                              "logits, from features", 1e3 * logit_time, "bare gather", 1e3 * gather)
@@ -113,7 +102,7 @@ bool MeasureWidth(const Graph& graph, int64_t classes, bool mean_field, int thre
   good &= Report("power, symmetric, a step",
                  (power(Normalisation::kSymmetric, 5) - power(Normalisation::kSymmetric, 1)) / 4, gather);
   if (mean_field) {
-    const double whole = Seconds([&] { MeanField(graph.edges(), *logits, model.logit_noise, threads); });
+    const double whole = SecondsOf([&] { MeanField(graph.edges(), *logits, model.logit_noise, threads); });
     good &= Report("mean-field, a pass", whole / kMeanFieldPasses, gather);
     std::fputs(absl::StrFormat("  %-28s %8.1f s\n", "mean-field, all of it", whole).c_str(), stdout);
   }

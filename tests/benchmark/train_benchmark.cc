@@ -59,6 +59,7 @@
 #include "core/train/rows.h"
 #include "core/train/train.h"
 #include "tests/benchmark/dense_step.h"
+#include "tests/benchmark/measure.h"
 
 namespace dpar {
 namespace {
@@ -73,23 +74,6 @@ constexpr double kEpsilon = 1;
 constexpr int64_t kSmallest = 10'000;  // nodes of the smallest generated graph
 constexpr size_t kFloorBlock = 2048;   // weights that stay in the cache between noise and update
 constexpr const char* kOneThread = "OPENBLAS_NUM_THREADS";
-
-// Processor time of this process.
-double CpuSeconds() {
-  timespec now{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-double WallSeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-double Seconds(const std::function<void()>& work) {
-  const double start = CpuSeconds();
-  work();
-  return CpuSeconds() - start;
-}
 
 // The fastest turn of something, in milliseconds.
 class Best {
@@ -243,7 +227,7 @@ void MeasureBatch(const Graph& graph, const RowList& rows, int64_t batch_size) {
   Best autograd;
   for (int turn = 0; turn < kTurns; ++turn) {
     ours.Take(steps.Run());
-    least.Take(Seconds([&] {
+    least.Take(SecondsOf([&] {
                  for (int64_t i = 0; i < kSteps; ++i) {
                    floor.Run();
                  }
@@ -251,7 +235,7 @@ void MeasureBatch(const Graph& graph, const RowList& rows, int64_t batch_size) {
                kSteps);
     // Rows of two slots are left out of the reference, and count as rows of one: a batch has hardly any.
     dense.Load(SampleWithoutReplacement(random, graph.sizes.node_count, batch_size));
-    autograd.Take(Seconds([&] { dense.Run(); }));
+    autograd.Take(SecondsOf([&] { dense.Run(); }));
   }
   absl::PrintF("  %6d %10.3f %10.0f %10.3f %9.2f %12.2f %11.1f\n", batch_size, ours.milliseconds(),
                1e3 / ours.milliseconds(), least.milliseconds(), ours.milliseconds() / least.milliseconds(),
@@ -419,25 +403,6 @@ void MeasureGrowth(int64_t largest) {
   MeasureThreads();
 }
 
-double PeakBytes() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return static_cast<double>(usage.ru_maxrss) * 1024;
-}
-
-// Runs the work in a process of its own, so that its peak memory is its own too.
-bool InChild(const std::function<void()>& work) {
-  std::fflush(stdout);
-  const pid_t child = fork();
-  if (child == 0) {
-    work();
-    std::fflush(stdout);
-    _exit(0);
-  }
-  int status = 0;
-  return child > 0 && waitpid(child, &status, 0) == child && status == 0;
-}
-
 void TrainFromFile(const std::string& path) {
   const double start = PeakBytes();
   const SealedGraph sealed = SealedGraph::Open(path).value();
@@ -480,26 +445,14 @@ bool MeasureMemory(const std::string& scratch) {
 }
 
 int Main(const std::vector<std::string>& arguments) {
-  std::string data = "../shared/data";
-  std::string scratch = "/tmp";
-  int64_t largest = 1'000'000;
-  bool understood = arguments.size() % 2 == 0;
-  for (size_t i = 0; understood && i < arguments.size(); i += 2) {
-    if (arguments[i] == "--data") {
-      data = arguments[i + 1];
-    } else if (arguments[i] == "--scratch") {
-      scratch = arguments[i + 1];
-    } else {
-      understood = arguments[i] == "--largest" && absl::SimpleAtoi(arguments[i + 1], &largest) && largest >= kSmallest;
-    }
-  }
-  if (!understood) {
-    absl::PrintF("usage: train_benchmark [--data DIR] [--largest NODES, from %d] [--scratch DIR]\n", kSmallest);
+  const std::optional<BenchmarkFlags> flags = ReadFlags("train_benchmark", arguments, kSmallest, 1'000'000);
+  if (!flags.has_value()) {
     return 2;
   }
   // Each part in a process of its own, so that the last one's memory is measured from a small start.
-  const bool complete = InChild([&] { MeasureBatches(data); }) && InChild([&] { MeasureLinearSteps(data); }) &&
-                        InChild([&] { MeasureGrowth(largest); }) && MeasureMemory(scratch);
+  const bool complete = InChild([&] { MeasureBatches(flags->data); }) &&
+                        InChild([&] { MeasureLinearSteps(flags->data); }) &&
+                        InChild([&] { MeasureGrowth(flags->largest); }) && MeasureMemory(flags->scratch);
   if (!complete) {
     absl::PrintF("a part of the measurement failed\n");
     return 1;

@@ -51,57 +51,76 @@ std::vector<SweepKind> MakeRivalKinds() {
   };
 }
 
-std::vector<SweepKind> MakeDparKinds() {
-  const std::vector<v1::Method> structure = {v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM};
-  const std::vector<v1::Method> all = {v1::FEATURES, v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM};
-  const std::vector<double> both = {1, 8};
+const std::vector<v1::Method> kStructure = {v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM};
+const std::vector<v1::Method> kAllDpar = {v1::FEATURES, v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM};
+// Figures that the paper drew at one epsilon have K = 4 there.
+const std::vector<std::string> kFourEntries = {"top_k=4"};
+
+// What is spent, and on which stage.
+std::vector<SweepKind> MakeSpendKinds() {
   const std::vector<double> epsilons = {0.5, 1, 2, 4, 8, 16};
   const std::vector<double> ratios = {0, 0.1, 0.3, 0.5, 0.7, 0.9};
-  const std::vector<double> row_bounds = {1e-4, 1e-3, 1e-2, 1e-1, 1};
-  const std::vector<double> entries = {2, 4, 8, 16, 32};
-  const std::vector<double> seeds = {10, 35, 70, 140, 280};
-  const std::vector<double> gradient_bounds = {0.03, 0.1, 0.3, 1, 3, 10};
   const std::vector<double> rates = {0.03, 0.09, 0.25, 0.5, 1};
-  // Figures that the paper drew at one epsilon have K = 4 there.
-  const std::vector<std::string> four = {"top_k=4"};
   return {
       {.name = "accounting",
        .title = "epsilon by the paper's theorems",
        .published_values = {0.25, 0.5, 1, 2, 4, 8, 16},
-       .methods = all,
+       .methods = kAllDpar,
        .trains = false},
-      {.name = "epsilon", .title = "epsilon", .sound_values = epsilons, .published_values = epsilons, .methods = all},
+      {.name = "epsilon",
+       .title = "epsilon",
+       .sound_values = epsilons,
+       .published_values = epsilons,
+       .methods = kAllDpar},
       {.name = "ratio",
        .title = "share of epsilon for DP-APPR",
        .sound_values = ratios,
        .published_values = ratios,
-       .epsilons = both,
-       .methods = structure,
+       .epsilons = {1, 8},
+       .methods = kStructure,
        .option = "structure_share",
        .paper_value = 0.5},
+      {.name = "node-sampling",
+       .title = "q', share of the nodes that is sampled",
+       .sound_values = rates,
+       .published_values = rates,
+       .epsilons = {1, 8},
+       .methods = kAllDpar,
+       .option = "node_sampling_rate",
+       .paper_value = 0.09},
+  };
+}
+
+// What DP-APPR and DP-SGD are run with.
+std::vector<SweepKind> MakeStageKinds() {
+  const std::vector<double> row_bounds = {1e-4, 1e-3, 1e-2, 1e-1, 1};
+  const std::vector<double> entries = {2, 4, 8, 16, 32};
+  const std::vector<double> seeds = {10, 35, 70, 140, 280};
+  const std::vector<double> gradient_bounds = {0.03, 0.1, 0.3, 1, 3, 10};
+  return {
       {.name = "bound",
        .title = "clipping bound of DP-APPR (C1 of GM, C2 of EM)",
        .sound_values = row_bounds,
        .published_values = row_bounds,
        .epsilons = {8},
-       .methods = structure,
+       .methods = kStructure,
        .option = "entry_clip",
        .gm_option = "row_clip",
-       .settings = four},
+       .settings = kFourEntries},
       {.name = "top-k",
        .title = "K, entries of a row",
        .sound_values = entries,
        .published_values = entries,
-       .epsilons = both,
-       .methods = structure,
+       .epsilons = {1, 8},
+       .methods = kStructure,
        .option = "top_k",
        .paper_value = 2},
       {.name = "appr-nodes",
        .title = "M, nodes with a DP-APPR row",
        .sound_values = seeds,
        .published_values = seeds,
-       .epsilons = both,
-       .methods = structure,
+       .epsilons = {1, 8},
+       .methods = kStructure,
        .option = "appr_nodes",
        .paper_value = 70},
       {.name = "batch",
@@ -109,25 +128,17 @@ std::vector<SweepKind> MakeDparKinds() {
        .sound_values = {30, 60, 120, 240, 600, 1200},
        .published_values = {15, 30, 60, 120, 200},
        .epsilons = {8},
-       .methods = structure,
+       .methods = kStructure,
        .option = "batch_size",
-       .settings = four},
+       .settings = kFourEntries},
       {.name = "gradient-clip",
        .title = "C, bound of a gradient",
        .sound_values = gradient_bounds,
        .published_values = gradient_bounds,
        .epsilons = {8},
-       .methods = structure,
+       .methods = kStructure,
        .option = "gradient_clip",
-       .settings = four},
-      {.name = "node-sampling",
-       .title = "q', share of the nodes that is sampled",
-       .sound_values = rates,
-       .published_values = rates,
-       .epsilons = both,
-       .methods = all,
-       .option = "node_sampling_rate",
-       .paper_value = 0.09},
+       .settings = kFourEntries},
   };
 }
 
@@ -135,9 +146,10 @@ std::vector<SweepKind> MakeDparKinds() {
 
 std::span<const SweepKind> SweepKinds() {
   static const auto* kinds = [] {
-    auto* all = new std::vector<SweepKind>(MakeDparKinds());
-    const std::vector<SweepKind> rivals = MakeRivalKinds();
-    all->insert(all->end(), rivals.begin(), rivals.end());
+    auto* all = new std::vector<SweepKind>(MakeSpendKinds());
+    for (const std::vector<SweepKind>& more : {MakeStageKinds(), MakeRivalKinds()}) {
+      all->insert(all->end(), more.begin(), more.end());
+    }
     return all;
   }();
   return *kinds;

@@ -72,6 +72,83 @@ class Blanker {
   size_t at_ = 0;
 };
 
+// Finds functions by their braces, in code without comments, literals and preprocessor lines.
+class FunctionFinder {
+ public:
+  explicit FunctionFinder(const std::string& code) : code_(code) {}
+
+  std::vector<Function> Run() {
+    for (size_t at = 0; at < code_.size(); ++at) {
+      if (code_[at] == '\n') {
+        ++line_;
+      }
+      parentheses_ += code_[at] == '(' ? 1 : code_[at] == ')' ? -1 : 0;
+      if (parentheses_ > 0) {
+        // Braces of a default argument or of a lambda that is an argument: they open and close inside.
+        continue;
+      }
+      if (code_[at] == '{') {
+        Open(code_.substr(head_, at - head_));
+        head_ = at + 1;
+      } else if (code_[at] == '}') {
+        Close();
+        head_ = at + 1;
+      } else if (code_[at] == ';') {
+        head_ = at + 1;
+      }
+    }
+    return functions_;
+  }
+
+ private:
+  // What stands before an opening brace tells what it opens.
+  void Open(const std::string& head) {
+    static const std::regex label(R"(\b(public|private|protected)\s*:)");
+    static const std::regex no_function(
+        R"(^\s*(template\s*<.*>\s*)?(inline\s+)?(namespace|extern|class|struct|union|enum)\b)");
+    static const std::regex operator_name(R"(operator[^\w\s(]+)");
+    const std::string declaration = std::regex_replace(head, label, "");
+    const std::string plain = std::regex_replace(declaration, operator_name, "operator");
+    const bool is_scope = std::regex_search(plain, no_function);
+    if (function_depth_ == 0 && !is_scope && plain.find('(') != std::string::npos &&
+        !AssignsOutsideParentheses(plain)) {
+      function_depth_ = depth_ + 1;
+      const size_t begin = declaration.find_first_not_of(" \n");
+      first_line_ = line_ - static_cast<int>(std::count(declaration.begin() + static_cast<ptrdiff_t>(begin),
+                                                        declaration.end(), '\n'));
+    }
+    ++depth_;
+  }
+
+  void Close() {
+    if (function_depth_ != 0 && depth_ == function_depth_) {
+      functions_.push_back({first_line_, line_ - first_line_ + 1});
+      function_depth_ = 0;
+    }
+    --depth_;
+  }
+
+  static bool AssignsOutsideParentheses(const std::string& text) {
+    int depth = 0;
+    for (const char c : text) {
+      depth += c == '(' ? 1 : c == ')' ? -1 : 0;
+      if (c == '=' && depth == 0) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  const std::string& code_;
+  std::vector<Function> functions_;
+  size_t head_ = 0;  // where the text before the next brace begins
+  int line_ = 1;
+  int parentheses_ = 0;     // that are open
+  int depth_ = 0;           // of braces
+  int function_depth_ = 0;  // at which the function ends that is being read; 0 outside of one
+  int first_line_ = 0;      // of that function
+};
+
 }  // namespace
 
 std::vector<std::string> SplitLines(const std::string& content) {
@@ -84,6 +161,18 @@ std::vector<std::string> SplitLines(const std::string& content) {
 }
 
 std::vector<std::string> CodeLines(const std::string& content) { return SplitLines(Blanker(content, true).Run()); }
+
+std::vector<Function> FindFunctions(const std::string& content) {
+  std::string code;
+  bool preprocessor = false;  // a directive goes on after a backslash
+  for (const std::string& line : CodeLines(content)) {
+    const size_t first = line.find_first_not_of(' ');
+    preprocessor = preprocessor || (first != std::string::npos && line[first] == '#');
+    code += preprocessor ? "\n" : line + "\n";
+    preprocessor = preprocessor && line.ends_with('\\');
+  }
+  return FunctionFinder(code).Run();
+}
 
 std::vector<Include> FindIncludes(const std::string& content) {
   static const std::regex pattern(R"re(^\s*#\s*include\s*[<"]([^>"]+)[>"])re");

@@ -22,6 +22,13 @@ std::vector<std::string> CodeLines(const std::string& content);
 // The file as it is, line by line.
 std::vector<std::string> SplitLines(const std::string& content);
 
+// A function that is defined in the file; one inside another, such as a lambda, belongs to the outer one.
+struct Function {
+  int line = 0;   // from 1: where its declaration begins
+  int lines = 0;  // up to its closing brace
+};
+std::vector<Function> FindFunctions(const std::string& content);
+
 // One call of dpar_library, dpar_binary or dpar_test in a CMakeLists.txt.
 struct TargetCall {
   int line = 0;         // from 1

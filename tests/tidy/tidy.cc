@@ -11,6 +11,9 @@
 namespace dpar::tidy {
 namespace {
 
+constexpr size_t kMaxFileLines = 500;
+constexpr int kMaxFunctionLines = 70;
+
 bool IsCpp(const std::string& path) { return path.ends_with(".h") || path.ends_with(".cc"); }
 // The research binary is a program like the others, although it lives with the tests. Headers named *_run.h are for the
 // tests that run it.
@@ -25,54 +28,6 @@ bool IsForTesting(const std::string& path) { return path.find("/testing/") != st
 
 bool StartsWithAny(const std::string& text, const std::vector<std::string>& prefixes) {
   return std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& p) { return text.starts_with(p); });
-}
-
-// Which rooms a room may include besides itself. "core" and "server" are the files directly in them: small things
-// that every room of that side may use. What wires the server is a room of its own.
-const std::map<std::string, std::vector<std::string>>& Rooms() {
-  static const auto* rooms = new std::map<std::string, std::vector<std::string>>{
-      {"core", {}},
-      {"core/random", {"core"}},
-      {"core/privacy", {"core"}},
-      {"core/graph", {"core", "core/random"}},
-      {"core/appr", {"core", "core/graph", "core/privacy", "core/random"}},
-      {"core/plan", {"core", "core/appr", "core/graph", "core/privacy"}},
-      {"core/infer", {"core", "core/graph"}},
-      {"core/certificate", {"core", "core/graph", "core/plan", "core/privacy"}},
-      {"core/train", {"core", "core/appr", "core/graph", "core/infer", "core/plan", "core/random"}},
-      {"server", {"core", "core/graph", "core/random"}},
-      {"server/store", {"core", "core/certificate", "core/graph", "server"}},
-      {"server/ledger", {"core", "core/certificate", "core/plan", "core/privacy", "server", "server/store"}},
-      {"server/queue", {"core", "server", "server/store"}},
-      {"server/witness",
-       {"core", "core/certificate", "core/random", "server", "server/store", "server/ledger", "server/queue"}},
-      {"server/uploads",
-       {"core", "core/certificate", "core/graph", "core/privacy", "core/random", "server", "server/store",
-        "server/ledger", "server/witness"}},
-      {"server/worker",
-       {"core", "core/certificate", "core/graph", "core/infer", "core/plan", "core/privacy", "core/random",
-        "core/train", "server", "server/store", "server/ledger", "server/queue", "server/observe", "server/witness"}},
-      {"server/auth", {"core", "core/certificate", "core/random", "server", "server/store"}},
-      {"server/observe", {"core", "server", "server/store", "server/ledger", "server/queue"}},
-      {"server/services",
-       {"core", "core/certificate", "core/graph", "core/privacy", "core/random", "server", "server/store",
-        "server/ledger", "server/queue", "server/uploads", "server/worker", "server/auth", "server/observe",
-        "server/witness"}},
-      {"server/upkeep",
-       {"core", "core/certificate", "server", "server/store", "server/ledger", "server/auth", "server/witness",
-        "server/worker"}},
-      {"server/main.cc",
-       {"core", "core/certificate", "core/graph", "core/infer", "core/plan", "core/privacy", "core/random",
-        "core/train", "server", "server/store", "server/ledger", "server/queue", "server/uploads", "server/worker",
-        "server/auth", "server/observe", "server/services", "server/upkeep", "server/witness"}},
-      {"tests/lab",
-       {"core", "core/appr", "core/graph", "core/infer", "core/plan", "core/privacy", "core/random", "core/train"}},
-      {"client/sdk", {"core", "core/certificate", "core/graph", "core/infer", "core/privacy", "core/random"}},
-      {"client/cli",
-       {"core", "core/certificate", "core/graph", "core/infer", "core/plan", "core/privacy", "core/random",
-        "client/sdk"}},
-  };
-  return *rooms;
 }
 
 // A library that only some rooms may include.
@@ -102,20 +57,6 @@ const std::vector<LibraryRule>& LibraryRules() {
   return *rules;
 }
 
-// The room of a path: the first two parts, or the first for a file directly below it. main.cc and the configuration
-// that it reads, which knows every room, are the exception.
-std::string RoomOf(const std::string& path) {
-  if (path == "server/main.cc" || path == "server/config.h" || path == "server/config.cc") {
-    return "server/main.cc";
-  }
-  const size_t first = path.find('/');
-  if (first == std::string::npos) {
-    return "";
-  }
-  const size_t second = path.find('/', first + 1);
-  return path.substr(0, second == std::string::npos ? first : second);
-}
-
 bool IsOurs(const std::string& include) { return StartsWithAny(include, {"core/", "server/", "client/", "tests/"}); }
 
 // A test may look at every room of its own side and at core, but never across.
@@ -124,7 +65,7 @@ bool TestMayInclude(const std::string& test, const std::string& include) {
   return side == "tests/" || include.starts_with(side) || include.starts_with("core/");
 }
 
-std::string RoomFault(const std::string& path, const std::string& include) {
+std::string RoomFault(const Rooms& rooms, const std::string& path, const std::string& include) {
   if (!IsOurs(include)) {
     return "";
   }
@@ -136,15 +77,10 @@ std::string RoomFault(const std::string& path, const std::string& include) {
   }
   const std::string from = RoomOf(path);
   const std::string to = RoomOf(include);
-  if (from == to) {
-    return "";
+  if (!rooms.contains(from)) {
+    return from + " is not a room of ARCHITECTURE.md's table";
   }
-  const auto room = Rooms().find(from);
-  if (room == Rooms().end()) {
-    return from + " is not a room that the tidy test knows";
-  }
-  const bool allowed = std::find(room->second.begin(), room->second.end(), to) != room->second.end();
-  return allowed ? "" : from + " may not depend on " + to;
+  return MayUse(rooms, from, to) ? "" : from + " may not depend on " + to;
 }
 
 std::string LibraryFault(const std::string& path, const std::string& include) {
@@ -173,25 +109,21 @@ const std::vector<LinkRule>& LinkRules() {
        {"server/store/", "tests/"},
        std::regex("^(SQLite::SQLite3|PostgreSQL::.*)$"),
        "SQL belongs to server/store"},
-      {{"client/"},
-       {},
-       std::regex("^dpar_(train|store|ledger|queue|worker|uploads|services|auth|observe)$"),
-       "the client links neither the trainer nor the server"},
-      {{"core/"},
-       {},
-       std::regex("^dpar_(store|ledger|queue|worker|uploads|services|auth|observe|sdk|cli)$"),
-       "core links neither the server nor the client"},
-      {{"server/"}, {}, std::regex("^dpar_(sdk|cli)$"), "the server does not link the client"},
-      {{"tests/lab/"},
-       {},
-       std::regex(
-           "^(dpar_(store|ledger|queue|worker|uploads|services|auth|observe|sdk|cli)|dpar_proto_grpc|gRPC::.*)$"),
-       "the lab links core only"},
   };
   return *rules;
 }
 
-std::string LinkFault(const std::string& path, const TargetCall& call, const std::string& library) {
+// The room whose library this is: dpar_{its last part}. Empty for any other library.
+std::string RoomOfLibrary(const Rooms& rooms, const std::string& library) {
+  for (const auto& [room, may_use] : rooms) {
+    if (library == "dpar_" + room.substr(room.rfind('/') + 1)) {
+      return room;
+    }
+  }
+  return "";
+}
+
+std::string LinkFault(const Rooms& rooms, const std::string& path, const TargetCall& call, const std::string& library) {
   for (const LinkRule& rule : LinkRules()) {
     if (StartsWithAny(path, rule.scope) && !StartsWithAny(path, rule.allowed) &&
         std::regex_match(library, rule.libraries)) {
@@ -202,6 +134,12 @@ std::string LinkFault(const std::string& path, const TargetCall& call, const std
   const bool is_program = !path.starts_with("tests/") || path.starts_with("tests/lab/");
   if (library.ends_with("_testing") && !is_for_testing && is_program) {
     return "it is for tests only";
+  }
+  const std::string from = call.name == "dpar_config" ? "server/main.cc" : RoomOf(path);
+  const std::string to = RoomOfLibrary(rooms, library);
+  if (!is_for_testing && call.command == "dpar_library" && rooms.contains(from) && !to.empty() &&
+      !MayUse(rooms, from, to)) {
+    return from + " may not depend on " + to;
   }
   return "";
 }
@@ -259,14 +197,14 @@ std::string ToText(const std::vector<Violation>& violations) {
   return text;
 }
 
-std::vector<Violation> CheckIncludes(const Tree& tree) {
+std::vector<Violation> CheckIncludes(const Tree& tree, const Rooms& rooms) {
   std::vector<Violation> violations;
   for (const auto& [path, content] : tree) {
     if (!IsCpp(path)) {
       continue;
     }
     for (const Include& include : FindIncludes(content)) {
-      for (const std::string& fault : {RoomFault(path, include.path), LibraryFault(path, include.path)}) {
+      for (const std::string& fault : {RoomFault(rooms, path, include.path), LibraryFault(path, include.path)}) {
         if (!fault.empty()) {
           violations.push_back({path, include.line, "includes " + include.path + ": " + fault});
         }
@@ -276,7 +214,27 @@ std::vector<Violation> CheckIncludes(const Tree& tree) {
   return violations;
 }
 
-std::vector<Violation> CheckLinks(const Tree& tree) {
+std::vector<Violation> CheckPermissionsUsed(const Tree& tree, const Rooms& rooms) {
+  std::map<std::string, std::set<std::string>> used;
+  for (const auto& [path, content] : tree) {
+    if (IsCpp(path) && !IsTest(path) && !IsForTesting(path)) {
+      for (const Include& include : FindIncludes(content)) {
+        used[RoomOf(path)].insert(RoomOf(include.path));
+      }
+    }
+  }
+  std::vector<Violation> violations;
+  for (const auto& [room, may_use] : rooms) {
+    for (const std::string& other : may_use) {
+      if (!used[room].contains(other)) {
+        violations.push_back({"ARCHITECTURE.md", 0, room + " -> " + other + ": no file there needs it"});
+      }
+    }
+  }
+  return violations;
+}
+
+std::vector<Violation> CheckLinks(const Tree& tree, const Rooms& rooms) {
   std::vector<Violation> violations;
   for (const auto& [path, content] : tree) {
     if (!path.ends_with("CMakeLists.txt")) {
@@ -284,7 +242,7 @@ std::vector<Violation> CheckLinks(const Tree& tree) {
     }
     for (const TargetCall& call : FindTargets(content)) {
       for (const std::string& argument : call.arguments) {
-        if (const std::string fault = LinkFault(path, call, argument); !fault.empty()) {
+        if (const std::string fault = LinkFault(rooms, path, call, argument); !fault.empty()) {
           violations.push_back({path, call.line, call.name + " links " + argument + ": " + fault});
         }
       }
@@ -422,6 +380,27 @@ std::vector<Violation> CheckHeaders(const Tree& tree) {
     }
     if (content.find("#ifndef " + GuardOf(path) + "\n") == std::string::npos) {
       violations.push_back({path, 0, "its guard must be " + GuardOf(path)});
+    }
+  }
+  return violations;
+}
+
+std::vector<Violation> CheckSizes(const Tree& tree) {
+  std::vector<Violation> violations;
+  for (const auto& [path, content] : tree) {
+    if (!IsCpp(path)) {
+      continue;
+    }
+    if (const size_t lines = SplitLines(content).size(); lines > kMaxFileLines) {
+      violations.push_back(
+          {path, 0, std::to_string(lines) + " lines; at most " + std::to_string(kMaxFileLines) + " are readable"});
+    }
+    for (const Function& function : FindFunctions(content)) {
+      if (function.lines > kMaxFunctionLines) {
+        violations.push_back({path, function.line,
+                              "a function of " + std::to_string(function.lines) + " lines; at most " +
+                                  std::to_string(kMaxFunctionLines) + " are readable"});
+      }
     }
   }
   return violations;

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/tidy/rooms.h"
+
 namespace dpar::tidy {
 
 // Path from the project's root to content.
@@ -24,11 +26,14 @@ struct Violation {
 // "path:line: message", one line each.
 std::string ToText(const std::vector<Violation>& violations);
 
-// Rooms include downwards only, and libraries stay in the rooms that own them. ARCHITECTURE.md states the rules.
-std::vector<Violation> CheckIncludes(const Tree& tree);
+// Rooms include what ARCHITECTURE.md's table lets them, and other people's libraries stay in the rooms that own them.
+std::vector<Violation> CheckIncludes(const Tree& tree, const Rooms& rooms);
 
-// The same for what targets link.
-std::vector<Violation> CheckLinks(const Tree& tree);
+// Every permission of the table is used.
+std::vector<Violation> CheckPermissionsUsed(const Tree& tree, const Rooms& rooms);
+
+// Rooms link what the table lets them, too.
+std::vector<Violation> CheckLinks(const Tree& tree, const Rooms& rooms);
 
 // Whatever `target` links, however far down, is not `library`: "dpar links dpar_cli, which links ...".
 std::vector<Violation> CheckNeverLinked(const Tree& tree, const std::string& target, const std::string& library);
@@ -48,6 +53,9 @@ std::set<std::string> CompiledFiles(const std::string& compile_commands, const s
 
 // Every header is included by something besides its own source and its own test, and its guard follows its path.
 std::vector<Violation> CheckHeaders(const Tree& tree);
+
+// Functions have at most 70 lines, files 500.
+std::vector<Violation> CheckSizes(const Tree& tree);
 
 // Every service, rpc and enum of the API has a comment.
 std::vector<Violation> CheckProtoComments(const Tree& tree);

@@ -66,18 +66,26 @@ class TreeTest : public ::testing::Test {
       }
     }
     ASSERT_TRUE(tree_.contains("core/error.h")) << "this is not the project's tree";
+    rooms_ = ReadRooms(tree_["ARCHITECTURE.md"]);
+    ASSERT_TRUE(rooms_.contains("core/graph")) << "ARCHITECTURE.md has no table of rooms";
   }
 
   static std::string root_;
   static Tree tree_;
+  static Rooms rooms_;
 };
 
 std::string TreeTest::root_;
 Tree TreeTest::tree_;
+Rooms TreeTest::rooms_;
 
-TEST_F(TreeTest, RoomsIncludeDownwardsOnly) { EXPECT_EQ(ToText(CheckIncludes(tree_)), ""); }
+TEST_F(TreeTest, RoomsIncludeDownwardsOnly) { EXPECT_EQ(ToText(CheckIncludes(tree_, rooms_)), ""); }
 
-TEST_F(TreeTest, TargetsLinkWhatTheirRoomMay) { EXPECT_EQ(ToText(CheckLinks(tree_)), ""); }
+TEST_F(TreeTest, NoPermissionIsUnused) { EXPECT_EQ(ToText(CheckPermissionsUsed(tree_, rooms_)), ""); }
+
+TEST_F(TreeTest, FunctionsAndFilesCanBeReadInOnePiece) { EXPECT_EQ(ToText(CheckSizes(tree_)), ""); }
+
+TEST_F(TreeTest, TargetsLinkWhatTheirRoomMay) { EXPECT_EQ(ToText(CheckLinks(tree_, rooms_)), ""); }
 
 TEST_F(TreeTest, TheClientLinksNoLibTorch) {
   EXPECT_EQ(ToText(CheckNeverLinked(tree_, "dpar", "dpar_torch")), "");
