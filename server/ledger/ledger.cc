@@ -25,7 +25,7 @@ namespace {
 // if a lock were.
 absl::Status StoreAccount(Transaction& transaction, const std::string& budget_id, const Account& account) {
   DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
-  return transaction.ExecuteLater(
+  return transaction.ExecuteOne(
       "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
       "live_events = $6, head_sequence = $7, head_hash = $8 WHERE id = $1 AND head_sequence + 1 = $7",
       {budget_id, account.terms.cap_epsilon, account.terms.cap_units, account.posted_units, account.reserved_units,
@@ -44,7 +44,7 @@ absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::stri
   entry.set_actor(context.actor);
   entry.set_hash(EntryHash(budget_id, account.head_hash, entry, event_text));
   DPAR_RETURN_IF_ERROR(CheckEntry(stored, budget_id));
-  DPAR_RETURN_IF_ERROR(transaction.ExecuteLater(
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne(
       "INSERT INTO ledger_entries (budget_id, sequence, time, kind, job, actor, units, epsilon, delta, event, reason, "
       "attempt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
       {budget_id, entry.sequence(), time, int64_t{entry.kind()}, TextOrNull(entry.job()), entry.actor(), entry.units(),
@@ -325,11 +325,6 @@ absl::Status Void(Transaction& transaction, const std::string& budget_id, const 
   account.live_events -= 1;
   DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
   return StoreAccount(transaction, budget_id, account);
-}
-
-absl::Status ReadReservationAhead(Transaction& transaction, const std::string& budget_id, const std::string& job_name) {
-  DPAR_RETURN_IF_ERROR(LockAccountAhead(transaction, budget_id));
-  return LoadEntriesOfJobAhead(transaction, budget_id, job_name);
 }
 
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,

@@ -121,9 +121,6 @@ struct Posted {
 absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                             int attempt, const EntryContext& context);
 
-// Announces what Post and Void read (Transaction::QueryAhead).
-absl::Status ReadReservationAhead(Transaction& transaction, const std::string& budget_id, const std::string& job_name);
-
 // Gives the job's reservation back. FAILED_PRECONDITION unless it is reserved and neither posted nor voided.
 absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,
                   const std::string& reason, const EntryContext& context);

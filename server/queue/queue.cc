@@ -1,12 +1,8 @@
 #include "server/queue/queue.h"
 
-#include <algorithm>
-#include <deque>
 #include <limits>
-#include <map>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
@@ -103,13 +99,12 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   return stored;
 }
 
-std::string JobsText(absl::string_view where_and_order) {
-  return absl::StrCat("SELECT ", kStateColumns, ", ", kMessageColumns, " FROM jobs WHERE ", where_and_order);
-}
-
 absl::StatusOr<std::vector<StoredJob>> LoadJobs(Transaction& transaction, absl::string_view where_and_order,
                                                 const std::vector<Value>& parameters) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(JobsText(where_and_order), parameters));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query(absl::StrCat("SELECT ", kStateColumns, ", ", kMessageColumns,
+                                                       " FROM jobs WHERE ", where_and_order),
+                                          parameters));
   std::vector<StoredJob> jobs;
   jobs.reserve(rows.size());
   for (const Row& row : rows) {
@@ -117,10 +112,6 @@ absl::StatusOr<std::vector<StoredJob>> LoadJobs(Transaction& transaction, absl::
     jobs.push_back(std::move(job));
   }
   return jobs;
-}
-
-std::string LockText(const Transaction& transaction) {
-  return absl::StrCat("SELECT ", kStateColumns, " FROM jobs WHERE name = $1", transaction.for_update());
 }
 
 absl::Status Ended(const std::string& name) {
@@ -133,8 +124,6 @@ absl::Status Ended(const std::string& name) {
 struct Waiting {
   std::string tenant;
   int64_t running = 0;
-  int64_t taken = 0;  // of its jobs, just now
-  bool has_more = true;
 };
 absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
   DPAR_ASSIGN_OR_RETURN(
@@ -162,68 +151,19 @@ absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
   return waiting;
 }
 
-// The tenant's next jobs that this server could run at all and that nobody else is taking. What a frozen budget has
+// The tenant's next job that this server could run at all and that nobody else is taking. What a frozen budget has
 // reserved is about to be ended, and must not run meanwhile.
-constexpr absl::string_view kNextOf =
-    "state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 AND NOT EXISTS (SELECT 1 FROM budgets "
-    "WHERE budgets.id = jobs.budget_id AND budgets.frozen_reason <> '') ORDER BY priority DESC, create_time, name "
-    "LIMIT $5";
-
-std::vector<Value> NextOf(const Waiting& waiting, const LeaseRequest& request, int64_t jobs) {
-  return {kQueued, waiting.tenant, absl::ToUnixMicros(request.now), request.total_bytes, waiting.taken + jobs};
-}
-
-// Whose turns the next jobs are, as positions in `tenants`, if all had enough: one by one, each that of whoever has the
-// fewest running. `tenants` are in the order of their turns; who was given a job comes after those with as many.
-std::vector<size_t> DivideFairly(const std::vector<Waiting>& tenants, int64_t max_running_jobs, int64_t jobs) {
-  std::vector<size_t> turns;
-  std::deque<std::pair<int64_t, size_t>> line;  // jobs running, tenant
-  for (size_t i = 0; i < tenants.size(); ++i) {
-    line.emplace_back(tenants[i].running, i);
-  }
-  for (; jobs > 0 && !line.empty() && line.front().first < max_running_jobs; --jobs) {
-    const auto [running, tenant] = line.front();
-    line.pop_front();
-    turns.push_back(tenant);
-    const auto behind = std::upper_bound(line.begin(), line.end(), running + 1,
-                                         [](int64_t value, const auto& place) { return value < place.first; });
-    line.insert(behind, {running + 1, tenant});
-  }
-  return turns;
-}
-
-// The next jobs of the tenants whose turns these are, in that order, without those that were `taken` before, which are
-// still found. A tenant that has fewer is left out and noted.
-absl::StatusOr<std::vector<StoredJob>> LoadNext(Transaction& transaction, const LeaseRequest& request,
-                                                const std::vector<size_t>& turns,
-                                                const absl::flat_hash_set<std::string>& taken,
-                                                std::vector<Waiting>& tenants) {
-  std::map<size_t, int64_t> counts;
-  for (const size_t tenant : turns) {
-    ++counts[tenant];
-  }
-  const std::string where = absl::StrCat(kNextOf, transaction.skip_locked());
-  for (const auto& [tenant, count] : counts) {
-    DPAR_RETURN_IF_ERROR(transaction.QueryAhead(JobsText(where), NextOf(tenants[tenant], request, count)));
-  }
-  std::map<size_t, std::vector<StoredJob>> found;
-  for (const auto& [tenant, count] : counts) {
-    DPAR_ASSIGN_OR_RETURN(found[tenant], LoadJobs(transaction, where, NextOf(tenants[tenant], request, count)));
-    std::erase_if(found[tenant], [&taken](const StoredJob& job) { return taken.contains(job.job.name()); });
-    found[tenant].resize(std::min(found[tenant].size(), static_cast<size_t>(count)));
-    const auto size = static_cast<int64_t>(found[tenant].size());
-    tenants[tenant].has_more = size == count;
-    tenants[tenant].taken += size;
-    tenants[tenant].running += size;
-  }
-  std::vector<StoredJob> jobs;
-  std::map<size_t, size_t> next;
-  for (const size_t tenant : turns) {
-    if (const size_t i = next[tenant]++; i < found[tenant].size()) {
-      jobs.push_back(std::move(found[tenant][i]));
-    }
-  }
-  return jobs;
+absl::StatusOr<std::optional<StoredJob>> NextOf(Transaction& transaction, const LeaseRequest& request,
+                                                const std::string& tenant) {
+  DPAR_ASSIGN_OR_RETURN(
+      std::vector<StoredJob> jobs,
+      LoadJobs(transaction,
+               absl::StrCat("state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 AND NOT EXISTS "
+                            "(SELECT 1 FROM budgets WHERE budgets.id = jobs.budget_id AND budgets.frozen_reason <> '') "
+                            "ORDER BY priority DESC, create_time, name LIMIT 1",
+                            transaction.skip_locked()),
+               {kQueued, tenant, absl::ToUnixMicros(request.now), request.total_bytes}));
+  return jobs.empty() ? std::nullopt : std::optional(std::move(jobs[0]));
 }
 
 absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, StoredJob& stored) {
@@ -234,7 +174,7 @@ absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, S
   stored.lease += 1;
   stored.lease_expire_time = request.now + request.duration;
   DPAR_RETURN_IF_ERROR(CheckJob(stored, job.has_evaluation()));
-  return transaction.ExecuteLater(
+  return transaction.ExecuteOne(
       "UPDATE jobs SET state = $2, attempts = $3, start_time = $4, lease = $5, lease_owner = $6, "
       "lease_expire_time = $7, progress = NULL WHERE name = $1",
       {job.name(), kRunning, int64_t{job.attempts()}, ToMicroseconds(job.start_time()), stored.lease, request.owner,
@@ -253,7 +193,7 @@ JobTexts MakeJobTexts(const v1::Job& job) {
 absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, const JobTexts& texts) {
   const v1::Job& job = stored.job;
   const std::string tenant = TenantOf(job.name());
-  return transaction.ExecuteLater(
+  return transaction.ExecuteOne(
       "INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, attempts, "
       "cancel_requested, priority, memory_bytes, left_units, request_fingerprint) "
       "VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $11, $12)",
@@ -263,17 +203,13 @@ absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, const Jo
       CorruptJob("a job was not written", job.name()));
 }
 
-absl::Status CheckRoomAhead(Transaction& transaction, const std::string& dataset) {
-  return transaction.QueryAhead(kCountLive, {kQueued, kRunning, TenantOf(dataset)});
-}
-
 absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued) {
   const std::string tenant = TenantOf(dataset);
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(kCountLive, {kQueued, kRunning, tenant}));
   RowReader reader(rows.at(0));
   const int64_t live = reader.Int();
   DPAR_RETURN_IF_ERROR(reader.status());
-  if (live + transaction.CountUnseen(tenant) < max_queued) {
+  if (live < max_queued) {
     return absl::OkStatus();
   }
   return MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
@@ -343,7 +279,10 @@ absl::StatusOr<QueueState> GetQueueState(Transaction& transaction) {
 }
 
 absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(LockText(transaction), {name}));
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(absl::StrCat("SELECT ", kStateColumns, " FROM jobs WHERE name = $1", transaction.for_update()),
+                        {name}));
   if (rows.empty()) {
     return ResourceNotFound(name);
   }
@@ -351,41 +290,23 @@ absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& n
   return ReadState(reader);
 }
 
-absl::Status LockJobAhead(Transaction& transaction, const std::string& name) {
-  return transaction.LockAhead(Guard::kJob, name, LockText(transaction));
-}
-
-absl::StatusOr<std::vector<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
-  DPAR_ASSIGN_OR_RETURN(std::vector<Waiting> tenants, WaitingTenants(transaction));
-  std::vector<StoredJob> leased;
-  absl::flat_hash_set<std::string> taken;
-  int64_t free_bytes = request.free_bytes;
-  bool fits = true;
-  // Until there are enough, or no tenant has more, or has too many running: each round, some tenant had too few.
-  while (fits && static_cast<int64_t>(leased.size()) < request.max_jobs) {
-    const std::vector<size_t> turns =
-        DivideFairly(tenants, request.max_running_jobs, request.max_jobs - static_cast<int64_t>(leased.size()));
-    if (turns.empty()) {
+absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Waiting> tenants, WaitingTenants(transaction));
+  for (const Waiting& waiting : tenants) {
+    if (waiting.running >= request.max_running_jobs) {
       break;
     }
-    DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> next, LoadNext(transaction, request, turns, taken, tenants));
-    for (StoredJob& job : next) {
-      fits = fits && job.job.memory_bytes() <= free_bytes;
-      if (fits) {
-        free_bytes -= job.job.memory_bytes();
-        taken.insert(job.job.name());
-        leased.push_back(std::move(job));
-      }
+    DPAR_ASSIGN_OR_RETURN(std::optional<StoredJob> job, NextOf(transaction, request, waiting.tenant));
+    if (!job.has_value()) {
+      continue;
     }
-    std::erase_if(tenants, [](const Waiting& waiting) { return !waiting.has_more; });
-    std::stable_sort(tenants.begin(), tenants.end(), [](const Waiting& a, const Waiting& b) {
-      return std::pair(a.running, a.taken > 0) < std::pair(b.running, b.taken > 0);
-    });
+    if (job->job.memory_bytes() > request.free_bytes) {
+      break;
+    }
+    DPAR_RETURN_IF_ERROR(StartLease(transaction, request, *job));
+    return job;
   }
-  for (StoredJob& job : leased) {
-    DPAR_RETURN_IF_ERROR(StartLease(transaction, request, job));
-  }
-  return leased;
+  return std::nullopt;
 }
 
 absl::Status CheckLease(const StoredJob& job, int64_t lease, absl::Time now) {
@@ -406,9 +327,9 @@ absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& nam
   if (progress.has_value()) {
     text = PackMessage(*progress);
   }
-  DPAR_RETURN_IF_ERROR(transaction.ExecuteLater("UPDATE jobs SET lease_expire_time = $2, progress = $3 WHERE name = $1",
-                                                {name, absl::ToUnixMicros(now + duration), TextOrNull(text)},
-                                                Ended(name)));
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne("UPDATE jobs SET lease_expire_time = $2, progress = $3 WHERE name = $1",
+                                              {name, absl::ToUnixMicros(now + duration), TextOrNull(text)},
+                                              Ended(name)));
   return stored;
 }
 
@@ -432,12 +353,12 @@ absl::Status Succeed(Transaction& transaction, const std::string& name, const Jo
   if (output.evaluation.has_value()) {
     evaluation = PackMessage(*output.evaluation);
   }
-  DPAR_RETURN_IF_ERROR(transaction.ExecuteLater(
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne(
       "UPDATE jobs SET state = $2, end_time = $3, evaluation = $6, progress = NULL "
       "WHERE name = $1 AND state = $4 AND lease = $5",
       {name, int64_t{v1::Job::SUCCEEDED}, absl::ToUnixMicros(now), kRunning, output.lease, TextOrNull(evaluation)},
       Ended(name)));
-  return transaction.ExecuteLater(
+  return transaction.ExecuteOne(
       "INSERT INTO outputs (job, weights_sha256, weights_bytes, script_sha256, script_bytes, envelope, lease) "
       "VALUES ($1, $2, $3, $4, $5, $6, $7)",
       {name, output.weights_sha256, output.weights_bytes, output.script_sha256, output.script_bytes, output.envelope,

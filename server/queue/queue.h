@@ -51,10 +51,8 @@ struct JobOutput {
 };
 
 // RESOURCE_EXHAUSTED when the dataset's tenant already has `max_queued` jobs that have not ended. Of submissions that
-// run at the same moment on PostgreSQL, each counts only those committed before it, or together with it.
+// run at the same moment on PostgreSQL, each counts only those committed before it.
 absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued);
-// Announces what it reads (Transaction::QueryAhead).
-absl::Status CheckRoomAhead(Transaction& transaction, const std::string& dataset);
 
 // Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set, and `texts` are its own.
 // ALREADY_EXISTS, at the latest from the commit, when there is a job of that name.
@@ -65,8 +63,6 @@ absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& na
 // The same for whoever changes it: no other transaction does until this one ends. Without its messages: spec, plan,
 // evaluation and progress.
 absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name);
-// Announces it (Transaction::QueryAhead).
-absl::Status LockJobAhead(Transaction& transaction, const std::string& name);
 
 // What watchers are told of jobs: state, progress while it runs, the plan once it succeeded; no more is read. Jobs that
 // are not there are left out. A row that cannot be read back is the error of its own job alone.
@@ -100,14 +96,12 @@ struct LeaseRequest {
   int64_t max_running_jobs = 0;  // of a tenant at once
   int64_t free_bytes = 0;        // for a job now
   int64_t total_bytes = 0;       // for a job when nothing else runs here
-  int64_t max_jobs = 1;          // to lease
 };
-// Takes the next QUEUED jobs, marks them RUNNING and counts their attempts. One after the other: of the tenant with the
-// fewest jobs running, then of the one whose last job started longest ago; of that tenant's jobs the one of highest
-// priority, then the oldest. Fewer than `max_jobs` when no more wait, or when the next one needs more than is free:
-// smaller ones do not overtake it, so that it is not starved. Jobs that never fit here are left to other servers.
-// O(tenants that wait + jobs leased), whatever the queue's length.
-absl::StatusOr<std::vector<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request);
+// Takes the next QUEUED job, marks it RUNNING and counts its attempt: of the tenant with the fewest jobs running, then
+// of the one whose last job started longest ago; of that tenant's jobs the one of highest priority, then the oldest.
+// Nothing when none waits, or when the next one needs more than is free: smaller ones do not overtake it, so that it is
+// not starved. Jobs that never fit here are left to other servers. O(tenants that wait), whatever the queue's length.
+absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request);
 
 // Extends a lease and stores the job's progress. Returns the job as LockJob does, to see whether its cancel was
 // requested.

@@ -251,6 +251,16 @@ TEST_P(QueueTest, AJobThatWasPutBackWaitsAsLongAsItWasTold) {
   EXPECT_EQ(LeaseNext(Request(kNow + absl::Seconds(10))), "acme/jobs/a");
 }
 
+TEST_P(QueueTest, ATenantWhoseJobsMustWaitDelaysNoOther) {
+  AddTenant("other");
+  ASSERT_TRUE(Add("a", 1).ok());
+  ASSERT_TRUE(Add("b", 2, {.tenant = "other"}).ok());
+  ASSERT_EQ(LeaseNext(), "acme/jobs/a");
+  ASSERT_TRUE(PutBack("a", true, kNow + absl::Seconds(10)).ok());
+  EXPECT_EQ(LeaseNext(), "other/jobs/b");
+  EXPECT_EQ(LeaseNext(), "none");
+}
+
 TEST_P(QueueTest, ALeaseHoldsUntilItExpiresAndARenewalExtendsIt) {
   ASSERT_TRUE(Add("a", 1).ok());
   LeaseNext();

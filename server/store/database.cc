@@ -11,11 +11,10 @@
 
 namespace dpar {
 
-absl::Status Database::WriteGathered(const Body& ahead, const Body& body) {
-  return Write([&](Transaction& transaction) -> absl::Status {
-    DPAR_RETURN_IF_ERROR(ahead(transaction));
-    return body(transaction);
-  });
+absl::Status Transaction::ExecuteOne(absl::string_view sql, const std::vector<Value>& parameters,
+                                     const absl::Status& otherwise) {
+  DPAR_ASSIGN_OR_RETURN(const int64_t changed, Execute(sql, parameters));
+  return changed == 1 ? absl::OkStatus() : otherwise;
 }
 
 absl::Status CheckParameters(const std::vector<Value>& parameters) {

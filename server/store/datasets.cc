@@ -61,12 +61,11 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   return stored;
 }
 
-std::string DatasetText(absl::string_view lock) {
-  return absl::StrCat("SELECT ", kDatasetColumns, " FROM datasets WHERE name = $1 AND delete_time IS NULL", lock);
-}
-
 absl::StatusOr<StoredDataset> LoadDataset(Transaction& transaction, const std::string& name, absl::string_view lock) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(DatasetText(lock), {name}));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
+                                                       " FROM datasets WHERE name = $1 AND delete_time IS NULL", lock),
+                                          {name}));
   if (rows.empty()) {
     return ResourceNotFound(name);
   }
@@ -185,14 +184,6 @@ absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::st
 
 absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name) {
   return LoadDataset(transaction, name, transaction.for_update());
-}
-
-absl::Status GetDatasetAhead(Transaction& transaction, const std::string& name) {
-  return transaction.QueryAhead(DatasetText(""), {name});
-}
-
-absl::Status LockDatasetAhead(Transaction& transaction, const std::string& name) {
-  return transaction.LockAhead(Guard::kDataset, name, DatasetText(transaction.for_update()));
 }
 
 absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name) {
@@ -409,7 +400,7 @@ absl::StatusOr<bool> ClaimAnswer(Transaction& transaction, const std::string& sc
 
 absl::Status StoreAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
                          const std::string& answer) {
-  return transaction.ExecuteLater(
+  return transaction.ExecuteOne(
       "UPDATE answers SET answer = $3 WHERE scope = $1 AND request_id = $2",
       {scope, request_id, absl::Base64Escape(answer)},
       MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "the id of a request was not claimed"));

@@ -42,9 +42,6 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& datase
 absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name);
 // The same for whoever adds to its jobs: no other transaction does, nor deletes it, until this one ends.
 absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name);
-// Announce them (Transaction::QueryAhead).
-absl::Status GetDatasetAhead(Transaction& transaction, const std::string& name);
-absl::Status LockDatasetAhead(Transaction& transaction, const std::string& name);
 // The budget of a dataset, deleted or not. NOT_FOUND when there never was one, or it is public.
 absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name);
 // Which budget a private dataset has.

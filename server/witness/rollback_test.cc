@@ -89,13 +89,13 @@ TEST_P(RollbackTest, AJobThatRunsWhenItsBudgetIsFrozenCannotPost) {
 TEST_P(RollbackTest, AJobOfAFrozenBudgetIsNotLeased) {
   ASSERT_TRUE(Submit("waiting").ok());
   const auto lease = [&] {
-    std::vector<StoredJob> leased;
+    std::optional<StoredJob> leased;
     const absl::Status status = Write([&](Transaction& t) -> absl::Status {
       DPAR_ASSIGN_OR_RETURN(leased, Lease(t, {"server", absl::Now(), absl::Minutes(1), 100, 1000, 1000}));
       return absl::OkStatus();
     });
     EXPECT_TRUE(status.ok()) << status;
-    return !leased.empty();
+    return leased.has_value();
   };
   ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, "b", "for a test"); }).ok());
   EXPECT_FALSE(lease());

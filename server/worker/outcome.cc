@@ -102,14 +102,6 @@ absl::StatusOr<bool> WasReleased(Transaction& transaction, const StoredJob& stor
   return output.lease == stored.lease;
 }
 
-// Announces everything that a release reads, guards in their order.
-absl::Status ReadAhead(Transaction& transaction, const StoredJob& stored) {
-  DPAR_RETURN_IF_ERROR(LockJobAhead(transaction, stored.job.name()));
-  DPAR_RETURN_IF_ERROR(GetDatasetAhead(transaction, stored.job.spec().dataset()));
-  return stored.budget_id.empty() ? absl::OkStatus()
-                                  : ReadReservationAhead(transaction, stored.budget_id, stored.job.name());
-}
-
 Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1::Dataset& dataset, absl::Time now) {
   Statement statement;
   statement.subjects = {{"model.npz", output.weights_sha256}, {"model.pt", output.script_sha256}};
@@ -174,8 +166,7 @@ absl::Status Release(Database& database, const SigningKeySource& key, const Stor
                      double accountant_epsilon) {
   const std::string& name = stored.job.name();
   DPAR_SEAM("saved");
-  const auto ahead = [&](Transaction& transaction) { return ReadAhead(transaction, stored); };
-  DPAR_RETURN_IF_ERROR(database.WriteGathered(ahead, [&](Transaction& transaction) -> absl::Status {
+  DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const StoredJob now, LockJob(transaction, name));
     DPAR_ASSIGN_OR_RETURN(const bool released, WasReleased(transaction, stored, now));
     if (released) {

@@ -184,16 +184,6 @@ JobRequest MakeJobRequest(const v1::CreateJobRequest& request) {
   return made;
 }
 
-absl::Status SubmitJobAhead(Transaction& transaction, const PlannedJob& planned) {
-  const std::string& dataset = planned.stored.job.spec().dataset();
-  // Which budget is asked for is what CheckBasis verifies, so both guards can be asked for at once.
-  DPAR_RETURN_IF_ERROR(LockDatasetAhead(transaction, dataset));
-  if (planned.price.has_value()) {
-    DPAR_RETURN_IF_ERROR(LockAccountAhead(transaction, planned.stored.budget_id));
-  }
-  return CheckRoomAhead(transaction, dataset);
-}
-
 absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const JobRequest& request,
                                   int64_t max_queued, const EntryContext& context) {
   StoredJob stored = planned.stored;
@@ -236,8 +226,7 @@ absl::StatusOr<std::optional<v1::Job>> RecallJob(Transaction& transaction, const
 absl::StatusOr<v1::Job> SubmitOnce(Database& database, const PlannedJob& planned, const JobRequest& request,
                                    int64_t max_queued, const EntryContext& context) {
   v1::Job job;
-  const auto ahead = [&](Transaction& transaction) { return SubmitJobAhead(transaction, planned); };
-  const absl::Status submitted = database.WriteGathered(ahead, [&](Transaction& transaction) -> absl::Status {
+  const absl::Status submitted = database.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(job, SubmitJob(transaction, planned, request, max_queued, context));
     return absl::OkStatus();
   });

@@ -57,8 +57,6 @@ JobRequest MakeJobRequest(const v1::CreateJobRequest& request);
 // jobs of the tenant. ALREADY_EXISTS, at the latest from the commit, when there is a job of that name.
 absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const JobRequest& request,
                                   int64_t max_queued, const EntryContext& context);
-// Announces what it reads (Transaction::QueryAhead).
-absl::Status SubmitJobAhead(Transaction& transaction, const PlannedJob& planned);
 
 // The job that the request made, as it was answered then; nothing when it made none. ALREADY_EXISTS / REQUEST_ID_REUSED
 // when its id was used for another request.

@@ -204,9 +204,9 @@ class WorkerFixture : public ::testing::Test {
     StoredJob leased;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
                   DPAR_ASSIGN_OR_RETURN(
-                      const std::vector<StoredJob> jobs,
+                      const std::optional<StoredJob> job,
                       Lease(t, {"dead", absl::Now(), lease, 1, kLimits.max_job_bytes, kLimits.max_job_bytes}));
-                  leased = jobs.at(0);
+                  leased = job.value();
                   return absl::OkStatus();
                 }).ok());
     return leased;
