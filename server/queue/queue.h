@@ -29,7 +29,7 @@ struct StoredJob {
   bool cancel_requested = false;  // the running worker must stop and void
   int64_t lease = 0;              // number of the last lease; 0 before the first
   absl::Time lease_expire_time;   // of that lease
-  std::string fingerprint;        // of the request that made it; empty for a job of an older schema
+  std::string fingerprint;        // of the request that made it
 };
 
 // A job's spec and plan as they are stored: made before a transaction, where they take longer than what it does.

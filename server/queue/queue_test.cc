@@ -352,17 +352,6 @@ TEST_P(QueueTest, AJobThatNobodyCouldHaveWrittenIsCorruption) {
   }
 }
 
-TEST_P(QueueTest, MessagesOfAnOlderSchemaAreRead) {
-  ASSERT_TRUE(Add("a", 0).ok());
-  const v1::Job before = Get("a");
-  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                DPAR_ASSIGN_OR_RETURN(const std::string spec, MessageToText(before.spec()));
-                DPAR_ASSIGN_OR_RETURN(const std::string plan, MessageToText(before.plan()));
-                return t.Execute("UPDATE jobs SET spec = $1, plan = $2", {spec, plan}).status();
-              }).ok());
-  EXPECT_EQ(Get("a").SerializeAsString(), before.SerializeAsString());
-}
-
 TEST_P(QueueTest, PagesAreNewestFirstAndJoinUp) {
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(Add(absl::StrCat("j", i), i).ok());

@@ -52,8 +52,7 @@ std::string DataDirectory::DatasetFile(absl::string_view dataset_name) const {
 }
 
 std::string DataDirectory::AttemptDirectory(absl::string_view job_name, int64_t lease) const {
-  const std::string job = ResourcePath(root_, job_name);
-  return lease == 0 ? job : absl::StrCat(job, "/", lease);
+  return absl::StrCat(ResourcePath(root_, job_name), "/", lease);
 }
 
 std::string DataDirectory::WeightsFile(absl::string_view job_name, int64_t lease) const {

@@ -48,7 +48,7 @@ class DataDirectory {
   [[nodiscard]] std::string UploadFile(absl::string_view upload_name) const;
   [[nodiscard]] std::string DatasetFile(absl::string_view dataset_name) const;
   // Every lease of a job writes to a directory of its own: a worker that lost its lease cannot spoil the files of the
-  // next. Lease 0 stands for models that were made before there were leases.
+  // next.
   [[nodiscard]] std::string AttemptDirectory(absl::string_view job_name, int64_t lease) const;
   [[nodiscard]] std::string WeightsFile(absl::string_view job_name, int64_t lease) const;
   [[nodiscard]] std::string ScriptFile(absl::string_view job_name, int64_t lease) const;

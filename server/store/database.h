@@ -28,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace dpar {
 
@@ -135,11 +136,17 @@ absl::StatusOr<std::unique_ptr<Database>> OpenPostgres(const std::string& uri);
 // INVALID_ARGUMENT for a text with a NUL byte and a number that is not finite: not every engine gives those back.
 absl::Status CheckParameters(const std::vector<Value>& parameters);
 
+inline constexpr int64_t kSchemaVersion = 1;
+
 // Brings the schema to the present version; refuses one that is newer than this program.
 absl::Status Migrate(Database& database);
-// The same up to a version, which tests of upgrades begin with.
-inline constexpr int64_t kSchemaVersion = 9;
-absl::Status MigrateTo(Database& database, int64_t version);
+// What brings a store from one version to the next: statements for both engines, and those for PostgreSQL alone.
+struct SchemaStep {
+  absl::string_view both;
+  absl::string_view postgres;
+};
+// Migrate with a list of steps, of which each store runs those that it lacks.
+absl::Status MigrateBy(Database& database, absl::Span<const SchemaStep> steps);
 // OK when the store has the present version, without changing it; FAILED_PRECONDITION otherwise.
 absl::Status CheckSchema(Transaction& transaction);
 

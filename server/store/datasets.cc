@@ -407,10 +407,9 @@ absl::Status StoreAnswer(Transaction& transaction, const std::string& scope, con
 }
 
 absl::StatusOr<int64_t> ForgetAnswers(Transaction& transaction, absl::Time before, int64_t most) {
-  // Jobs of stores before schema version 3 are tied to their requests by these answers alone.
   return transaction.Execute(
       "DELETE FROM answers WHERE (scope, request_id) IN (SELECT scope, request_id FROM answers WHERE create_time < $1 "
-      "AND scope NOT LIKE '%:CreateJob' ORDER BY create_time LIMIT $2)",
+      "ORDER BY create_time LIMIT $2)",
       {absl::ToUnixMicros(before), most});
 }
 

@@ -110,17 +110,16 @@ absl::Status Witness::FreezeRolledBack(const WitnessReport& report) {
   return absl::OkStatus();
 }
 
-// After an upgrade from a version without a witness, or with a new directory.
+// After a new directory was adopted.
 absl::Status Witness::MarkUnmarked(const std::vector<std::string>& budgets) {
   for (const std::string& budget : budgets) {
     DPAR_RETURN_IF_ERROR(CoverAll(budget));
   }
   if (!budgets.empty()) {
     spdlog::warn(
-        "witness: {} budgets had spent something and had no mark in {}; they were marked as they are. After an upgrade "
-        "this is to be expected; otherwise find out where the marks are gone, since a ledger that was rolled back "
-        "would "
-        "not have been noticed",
+        "witness: {} budgets had spent something and had no mark in {}; they were marked as they are. After `dpard "
+        "adopt-witness` this is to be expected; otherwise find out where the marks are gone, since a ledger that was "
+        "rolled back would not have been noticed",
         budgets.size(), marks_.root());
   }
   return absl::OkStatus();

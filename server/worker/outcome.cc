@@ -119,12 +119,6 @@ Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1
   return statement;
 }
 
-// The smaller of two degree promises, where 0 is none. A budget's own may lag behind its dataset's: an older server
-// that seals an upload while a newer one already runs does not know of it.
-int64_t SmallerPromise(int64_t budget, int64_t dataset) {
-  return budget == 0 || dataset == 0 ? std::max(budget, dataset) : std::min(budget, dataset);
-}
-
 // Posts the price and puts the entry into the statement: signing it signs a checkpoint of the ledger's chain.
 absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const EntryContext& context,
                      Statement& statement) {
@@ -134,7 +128,7 @@ absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const En
   statement.budget = absl::StrCat(statement.dataset, "/budget");
   statement.cap_epsilon = terms.cap_epsilon;
   statement.cap_delta = terms.cap_delta;
-  statement.cap_max_degree = SmallerPromise(posted.account.max_degree, statement.max_degree);
+  statement.cap_max_degree = posted.account.max_degree;
   statement.order = terms.order;
   statement.cap_units = terms.cap_units;
   statement.units = posted.entry.units();

@@ -211,10 +211,7 @@ absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& pl
 absl::StatusOr<std::optional<v1::Job>> RecallJob(Transaction& transaction, const JobRequest& request) {
   absl::StatusOr<StoredJob> stored = GetJob(transaction, request.name);
   if (absl::IsNotFound(stored.status())) {
-    // Jobs of an older schema have names of their own, and their requests remembered answers.
-    v1::Job answer;
-    DPAR_ASSIGN_OR_RETURN(const bool recalled, Recall(transaction, request.key, answer));
-    return recalled ? std::optional<v1::Job>(std::move(answer)) : std::nullopt;
+    return std::nullopt;
   }
   DPAR_RETURN_IF_ERROR(stored.status());
   if (stored->fingerprint != request.key.fingerprint) {

@@ -3,7 +3,6 @@
 #include <string>
 #include <system_error>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
@@ -34,17 +33,12 @@ absl::StatusOr<std::optional<int64_t>> NeededLease(Transaction& transaction, con
   return stored->job.state() == v1::Job::RUNNING ? std::optional<int64_t>(stored->lease) : std::nullopt;
 }
 
-// Attempts have directories named by their lease. Other names are files of a release before there were leases, which
-// belong to lease 0.
+// Attempts have directories named by their lease.
 absl::Status SweepJob(const fs::path& directory, std::optional<int64_t> needed) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    int64_t lease = 0;
-    if (!absl::SimpleAtoi(entry->path().filename().string(), &lease)) {
-      lease = 0;
-    }
-    if (needed != lease) {
+    if (!needed.has_value() || entry->path().filename() != absl::StrCat(*needed)) {
       DPAR_RETURN_IF_ERROR(RemoveTree(entry->path().string()));
     }
   }

@@ -107,18 +107,6 @@ TEST_F(WorkerTest, AMethodThatReadsEdgesIsRefusedWithoutADegreePromiseAndCertifi
   EXPECT_THAT(stages, ElementsAre("encoder", "aggregation", "dp-sgd"));
 }
 
-TEST_F(WorkerTest, APromiseThatTheBudgetDoesNotHaveYetIsCertifiedAllTheSame) {
-  // As an upload leaves them that a server sealed which does not know of a budget's promise.
-  ASSERT_TRUE(
-      Write([](Transaction& t) { return t.Execute("UPDATE datasets SET max_degree = 200", {}).status(); }).ok());
-  ASSERT_TRUE(Submit(5).ok());
-  ASSERT_TRUE(worker_.Start().ok());
-  AwaitState(v1::Job::SUCCEEDED);
-  const Statement statement = VerifiedStatement();
-  EXPECT_EQ(statement.max_degree, 200);
-  EXPECT_EQ(statement.cap_max_degree, 200);
-}
-
 TEST_F(WorkerTest, PublicDataIsTrainedWithoutNoiseWhenAskedTo) {
   AddDataset("tenants/acme/datasets/public", {.nodes = 300, .features = 40}, /*is_public=*/true);
   v1::TrainingSpec spec;

@@ -196,7 +196,7 @@ class WorkerFixture : public ::testing::Test {
   }
   // Whether any attempt left files.
   bool HasFiles() const {
-    const std::string job = store_.directory().AttemptDirectory(kJob, 0);
+    const std::filesystem::path job = std::filesystem::path(store_.directory().AttemptDirectory(kJob, 1)).parent_path();
     return std::filesystem::exists(job) && !std::filesystem::is_empty(job);
   }
   // Leases the job as a worker would that then dies.
