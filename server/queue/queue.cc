@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/resource_name.h"
 #include "server/store/message_text.h"
 #include "server/store/paging.h"
 
@@ -16,17 +17,10 @@ namespace {
 constexpr absl::string_view kStateColumns =
     "name, COALESCE(budget_id, ''), state, failure, create_time, start_time, end_time, attempts, cancel_requested, "
     "priority, memory_bytes, lease, lease_expire_time, request_fingerprint, evaluation IS NOT NULL";
-constexpr absl::string_view kMessageColumns =
-    "spec, plan, left_units, COALESCE(evaluation, ''), COALESCE(progress, '')";
+constexpr absl::string_view kMessageColumns = "spec, plan, COALESCE(evaluation, ''), COALESCE(progress, '')";
 
 constexpr int64_t kQueued = v1::Job::QUEUED;
 constexpr int64_t kRunning = v1::Job::RUNNING;
-
-// A tenant's live jobs, counted state by state: with both states in a list, PostgreSQL goes through all jobs that the
-// tenant ever had.
-constexpr absl::string_view kCountLive =
-    "SELECT (SELECT COUNT(*) FROM jobs WHERE state = $1 AND tenant = $3) + "
-    "(SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $3)";
 
 absl::Status CorruptJob(absl::string_view what, const std::string& name) {
   return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, what, {{"resource", name}});
@@ -44,8 +38,6 @@ absl::Status CheckJob(const StoredJob& stored, bool has_evaluation) {
                         (job.state() == v1::Job::SUCCEEDED || !has_evaluation);
   return possible ? absl::OkStatus() : CorruptJob("a stored job is none that could have been written", job.name());
 }
-
-std::string TenantOf(const std::string& name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
 
 // The first of kStateColumns.
 absl::StatusOr<StoredJob> ReadState(RowReader& reader) {
@@ -81,15 +73,11 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   v1::Job& job = stored.job;
   const std::string spec = reader.Text();
   const std::string plan = reader.Text();
-  const std::optional<int64_t> left_units = reader.OptionalInt();
   const std::string evaluation = reader.Text();
   const std::string progress = reader.Text();
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(UnpackMessage(spec, *job.mutable_spec()));
   DPAR_RETURN_IF_ERROR(UnpackMessage(plan, *job.mutable_plan()));
-  if (left_units.has_value()) {
-    job.mutable_plan()->set_left_units(*left_units);
-  }
   if (!evaluation.empty()) {
     DPAR_RETURN_IF_ERROR(UnpackMessage(evaluation, *job.mutable_evaluation()));
   }
@@ -184,31 +172,24 @@ absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, S
 
 }  // namespace
 
-JobTexts MakeJobTexts(const v1::Job& job) {
-  v1::Plan plan = job.plan();
-  plan.clear_left_units();
-  return {PackMessage(job.spec()), PackMessage(plan)};
-}
-
-absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, const JobTexts& texts) {
+absl::Status Enqueue(Transaction& transaction, const StoredJob& stored) {
   const v1::Job& job = stored.job;
-  const std::string tenant = TenantOf(job.name());
   return transaction.ExecuteOne(
       "INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, attempts, "
-      "cancel_requested, priority, memory_bytes, left_units, request_fingerprint) "
-      "VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $11, $12)",
-      {job.name(), tenant, job.spec().dataset(), TextOrNull(stored.budget_id), texts.spec, texts.plan, kQueued,
-       ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(), job.plan().left_units(),
+      "cancel_requested, priority, memory_bytes, request_fingerprint) "
+      "VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $11)",
+      {job.name(), TenantOf(job.name()), job.spec().dataset(), TextOrNull(stored.budget_id), PackMessage(job.spec()),
+       PackMessage(job.plan()), kQueued, ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(),
        stored.fingerprint},
       CorruptJob("a job was not written", job.name()));
 }
 
 absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued) {
-  const std::string tenant = TenantOf(dataset);
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(kCountLive, {kQueued, kRunning, tenant}));
-  RowReader reader(rows.at(0));
-  const int64_t live = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
+  // Counted state by state: with both states in a list, PostgreSQL goes through all jobs that the tenant ever had.
+  DPAR_ASSIGN_OR_RETURN(const int64_t live,
+                        transaction.QueryInt("SELECT (SELECT COUNT(*) FROM jobs WHERE state = $1 AND tenant = $3) + "
+                                             "(SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $3)",
+                                             {kQueued, kRunning, TenantOf(dataset)}));
   if (live < max_queued) {
     return absl::OkStatus();
   }
@@ -237,42 +218,32 @@ absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& te
   DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, LoadJobs(transaction, condition, parameters));
   JobPage page;
   for (StoredJob& stored : jobs) {
-    if (static_cast<int64_t>(page.jobs.size()) == page_size) {
-      const v1::Job& last = page.jobs.back();
-      page.next_page_token = MakePageToken({ToMicroseconds(last.create_time()), last.name()});
-      break;
-    }
     page.jobs.push_back(std::move(stored.job));
   }
+  page.next_page_token = CutPage(page.jobs, page_size);
   return page;
 }
 
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query("SELECT (SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $1 AND dataset = $4) + "
-                        "(SELECT COUNT(*) FROM jobs WHERE state = $3 AND tenant = $1 AND dataset = $4)",
-                        {TenantOf(dataset), kQueued, kRunning, dataset}));
-  RowReader reader(rows.at(0));
-  const int64_t count = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return count;
+  return transaction.QueryInt(
+      "SELECT (SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $1 AND dataset = $4) + "
+      "(SELECT COUNT(*) FROM jobs WHERE state = $3 AND tenant = $1 AND dataset = $4)",
+      {TenantOf(dataset), kQueued, kRunning, dataset});
 }
 
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT state, COUNT(*), MIN(create_time) FROM jobs WHERE state IN ($1, $2) "
-                                          "GROUP BY state",
-                                          {kQueued, kRunning}));
+absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant) {
   QueueState queue;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    const bool queued = reader.Int() == kQueued;
-    (queued ? queue.queued : queue.running) = reader.Int();
-    const absl::Time oldest = absl::FromUnixMicros(reader.Int());
+  for (const int64_t state : {kQueued, kRunning}) {
+    DPAR_ASSIGN_OR_RETURN(
+        const std::vector<Row> rows,
+        transaction.Query("SELECT COUNT(*), MIN(create_time) FROM jobs WHERE state = $1 AND ($2 = '' OR tenant = $2)",
+                          {state, tenant}));
+    RowReader reader(rows.at(0));
+    (state == kQueued ? queue.queued : queue.running) = reader.Int();
+    const std::optional<int64_t> oldest = reader.OptionalInt();
     DPAR_RETURN_IF_ERROR(reader.status());
-    if (queued) {
-      queue.oldest_queued = oldest;
+    if (state == kQueued && oldest.has_value()) {
+      queue.oldest_queued = absl::FromUnixMicros(*oldest);
     }
   }
   return queue;
@@ -340,12 +311,10 @@ absl::StatusOr<std::vector<StoredJob>> OrphanedJobs(Transaction& transaction, ab
 }
 
 absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt, absl::Time not_before) {
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute("UPDATE jobs SET state = $2, attempts = attempts - $4, not_before = $5, progress = NULL "
-                          "WHERE name = $1 AND state = $3",
-                          {name, kQueued, kRunning, int64_t{count_attempt ? 0 : 1}, absl::ToUnixMicros(not_before)}));
-  return changed == 1 ? absl::OkStatus() : Ended(name);
+  return transaction.ExecuteOne(
+      "UPDATE jobs SET state = $2, attempts = attempts - $4, not_before = $5, progress = NULL "
+      "WHERE name = $1 AND state = $3",
+      {name, kQueued, kRunning, int64_t{count_attempt ? 0 : 1}, absl::ToUnixMicros(not_before)}, Ended(name));
 }
 
 absl::Status Succeed(Transaction& transaction, const std::string& name, const JobOutput& output, absl::Time now) {
@@ -368,19 +337,15 @@ absl::Status Succeed(Transaction& transaction, const std::string& name, const Jo
 
 absl::Status End(Transaction& transaction, const std::string& name, v1::Job::State state, const std::string& failure,
                  absl::Time now) {
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute("UPDATE jobs SET state = $2, failure = $3, end_time = $4, progress = NULL "
-                          "WHERE name = $1 AND state IN ($5, $6)",
-                          {name, int64_t{state}, failure, absl::ToUnixMicros(now), kQueued, kRunning}));
-  return changed == 1 ? absl::OkStatus() : Ended(name);
+  return transaction.ExecuteOne(
+      "UPDATE jobs SET state = $2, failure = $3, end_time = $4, progress = NULL "
+      "WHERE name = $1 AND state IN ($5, $6)",
+      {name, int64_t{state}, failure, absl::ToUnixMicros(now), kQueued, kRunning}, Ended(name));
 }
 
 absl::Status RequestCancel(Transaction& transaction, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute("UPDATE jobs SET cancel_requested = 1 WHERE name = $1 AND state = $2", {name, kRunning}));
-  return changed == 1 ? absl::OkStatus() : Ended(name);
+  return transaction.ExecuteOne("UPDATE jobs SET cancel_requested = 1 WHERE name = $1 AND state = $2", {name, kRunning},
+                                Ended(name));
 }
 
 }  // namespace dpar

@@ -32,13 +32,6 @@ struct StoredJob {
   std::string fingerprint;        // of the request that made it
 };
 
-// A job's spec and plan as they are stored: made before a transaction, where they take longer than what it does.
-struct JobTexts {
-  std::string spec;
-  std::string plan;  // without left_units, which the transaction finds out
-};
-JobTexts MakeJobTexts(const v1::Job& job);
-
 // Files, certificate and evaluation of a job that succeeded.
 struct JobOutput {
   std::string weights_sha256;
@@ -54,9 +47,9 @@ struct JobOutput {
 // run at the same moment on PostgreSQL, each counts only those committed before it.
 absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued);
 
-// Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set, and `texts` are its own.
+// Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set.
 // ALREADY_EXISTS, at the latest from the commit, when there is a job of that name.
-absl::Status Enqueue(Transaction& transaction, const StoredJob& job, const JobTexts& texts);
+absl::Status Enqueue(Transaction& transaction, const StoredJob& job);
 
 // One job. NOT_FOUND when there is none of that name.
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name);
@@ -80,13 +73,13 @@ absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& te
 // Jobs of a dataset that have not ended: looks at the live jobs of its tenant.
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset);
 
-// Jobs of all tenants that have not ended.
+// Jobs that have not ended, of one tenant (tenants/{t}) or, when it is empty, of all.
 struct QueueState {
   int64_t queued = 0;
   int64_t running = 0;
   std::optional<absl::Time> oldest_queued;  // when the one that waits longest was submitted
 };
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction);
+absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant);
 
 // Who leases, and what it can run.
 struct LeaseRequest {

@@ -75,6 +75,12 @@ class Transaction {
   // Runs one statement. A violated constraint is ALREADY_EXISTS; a full disk or a lost server UNAVAILABLE; parameters
   // as in CheckParameters.
   virtual absl::StatusOr<std::vector<Row>> Query(absl::string_view sql, const std::vector<Value>& parameters) = 0;
+  // The same for a statement whose result is one integer, as a count; DATA_LOSS when it is something else.
+  absl::StatusOr<int64_t> QueryInt(absl::string_view sql, const std::vector<Value>& parameters);
+  // The same for a statement whose result is one column of texts.
+  absl::StatusOr<std::vector<std::string>> QueryTexts(absl::string_view sql, const std::vector<Value>& parameters);
+  // The same for a statement that ends in a list of names, for which it has "IN ($)". Rows come in any order.
+  absl::StatusOr<std::vector<Row>> QueryNames(absl::string_view sql, const std::vector<std::string>& names);
   // Runs one statement and returns how many rows it changed.
   virtual absl::StatusOr<int64_t> Execute(absl::string_view sql, const std::vector<Value>& parameters) = 0;
   // Runs one statement that changes exactly one row; `otherwise` when it changed another number.
@@ -87,8 +93,8 @@ class Transaction {
   [[nodiscard]] virtual absl::string_view for_update() const = 0;
   // What a SELECT ends with that takes only rows which no other transaction holds, and holds them.
   [[nodiscard]] virtual absl::string_view skip_locked() const = 0;
-  // Tells whoever listens, in every process that shares the store, soon after this transaction is committed. A notice
-  // may be lost with this process: it shortens a wait, and nothing else may depend on it.
+  // Tells whoever listens, in every process that shares the store, once this transaction is committed. A listener may
+  // miss a notice: it shortens a wait, and nothing else may depend on it.
   virtual absl::Status Notify(const std::string& notice) = 0;
 };
 

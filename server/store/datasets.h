@@ -22,7 +22,8 @@ absl::Status InsertTenant(Transaction& transaction, const std::string& tenant_id
                           absl::Time now);
 // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED when there are more than `max_tenants`.
 absl::Status CheckTenantCount(Transaction& transaction, int64_t max_tenants);
-absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std::string& tenant_id);
+// Of tenants/{t}.
+absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std::string& tenant);
 struct TenantPage {
   std::vector<v1::Tenant> tenants;
   std::string next_page_token;

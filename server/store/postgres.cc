@@ -20,7 +20,7 @@
 namespace dpar {
 namespace {
 
-// Of one server, besides three that listen, send notices and hold names. PostgreSQL admits 100 by default.
+// Of one server, besides two that listen and hold names. PostgreSQL admits 100 by default.
 constexpr int kMaxConnections = 16;
 constexpr absl::Duration kConnectionWait = absl::Seconds(10);
 // How often a transaction runs before a conflict is reported, and the longest pause after the first.
@@ -29,6 +29,7 @@ constexpr absl::Duration kFirstPause = absl::Milliseconds(2);
 // How often a name that another process holds is asked for again.
 constexpr absl::Duration kHoldPeriod = absl::Milliseconds(20);
 constexpr absl::string_view kBeginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED";
+constexpr absl::string_view kNotify = "SELECT pg_notify('dpar', $1)";
 constexpr absl::string_view kBeginRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
 // NO KEY: names and ids never change, so rows that refer to a guard can be added while it is held.
@@ -70,11 +71,7 @@ class PostgresTransaction final : public Transaction {
   [[nodiscard]] absl::string_view for_update() const override { return " FOR NO KEY UPDATE"; }
   [[nodiscard]] absl::string_view skip_locked() const override { return " FOR NO KEY UPDATE SKIP LOCKED"; }
 
-  absl::Status Notify(const std::string& notice) override {
-    notices_.push_back(notice);
-    return absl::OkStatus();
-  }
-  [[nodiscard]] const std::vector<std::string>& notices() const { return notices_; }
+  absl::Status Notify(const std::string& notice) override { return Run(kNotify, {notice}).status(); }
 
   // The commit of a transaction in which a statement failed is answered by a rollback, and no error.
   absl::Status Commit() {
@@ -94,7 +91,6 @@ class PostgresTransaction final : public Transaction {
 
   PostgresConnection& connection_;
   bool conflicted_ = false;
-  std::vector<std::string> notices_;
 };
 
 // Connections that are lent to one caller at a time.
@@ -199,7 +195,7 @@ class SharedNames {
 
 class PostgresDatabase final : public Database {
  public:
-  explicit PostgresDatabase(const std::string& uri) : uri_(uri), pool_(uri), names_(uri), sender_(uri) {}
+  explicit PostgresDatabase(const std::string& uri) : uri_(uri), pool_(uri), names_(uri) {}
 
   absl::Status Write(const Body& body) override {
     for (int run = 1;; ++run) {
@@ -268,16 +264,12 @@ class PostgresDatabase final : public Database {
     }
     conflicted = transaction.conflicted();
     settled = status.ok() || connection->Run("ROLLBACK", {}).ok();
-    if (status.ok()) {
-      sender_.Send(transaction.notices());
-    }
     return status;
   }
 
   const std::string uri_;
   Pool pool_;
   SharedNames names_;
-  NoticeSender sender_;
   std::unique_ptr<NoticeListener> listener_;
 };
 

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/store/datasets.h"
@@ -334,9 +335,9 @@ TEST_P(StoreTest, ATenantIdIsTakenOnce) {
   EXPECT_EQ(again.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(Reason(again), "RESOURCE_EXISTS");
   ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
-                DPAR_ASSIGN_OR_RETURN(const std::string key, TenantContentKey(t, "acme"));
+                DPAR_ASSIGN_OR_RETURN(const std::string key, TenantContentKey(t, "tenants/acme"));
                 EXPECT_EQ(key, std::string("\x00\xff", 2));
-                EXPECT_EQ(TenantContentKey(t, "other").status().code(), absl::StatusCode::kNotFound);
+                EXPECT_EQ(TenantContentKey(t, "tenants/other").status().code(), absl::StatusCode::kNotFound);
                 return absl::OkStatus();
               }).ok());
 }

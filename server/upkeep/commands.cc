@@ -17,14 +17,14 @@
 #include "core/status_macros.h"
 #include "server/auth/signing_keys.h"
 #include "server/directory_lock.h"
-#include "server/store/check_datasets.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"
+#include "server/upkeep/check_datasets.h"
+#include "server/upkeep/check_ledgers.h"
 #include "server/upkeep/restore.h"
 #include "server/witness/pairing.h"
 #include "server/witness/rollback.h"
 #include "server/witness/witness.h"
-#include "server/worker/check_ledgers.h"
 
 namespace dpar {
 namespace {

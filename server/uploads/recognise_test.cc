@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/privacy/budget.h"
+#include "server/files.h"
 #include "server/ledger/entries.h"
 #include "server/ledger/ledger.h"
 #include "server/store/read_from.h"

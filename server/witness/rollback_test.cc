@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/certificate/digest.h"
+#include "server/files.h"
 #include "server/witness/testing/witness_fixture.h"
 
 namespace dpar {

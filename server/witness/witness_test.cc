@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/files.h"
 #include "server/witness/testing/witness_fixture.h"
 
 namespace dpar {

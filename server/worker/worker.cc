@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "core/train/device.h"
+#include "server/files.h"
 #include "server/seam.h"
 #include "server/store/read_from.h"
 #include "server/worker/outcome.h"

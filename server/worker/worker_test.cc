@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/graph/sealed_format.h"
 #include "core/plan/plan_event.h"
+#include "server/files.h"
 #include "server/observe/exposition.h"
 #include "server/observe/metrics.h"
 #include "server/witness/witness.h"

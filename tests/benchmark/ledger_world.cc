@@ -10,6 +10,7 @@
 #include "core/certificate/digest.h"
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/ledger/ledger.h"
 #include "server/store/data_directory.h"
 #include "server/store/datasets.h"

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "core/certificate/signing_key.h"
+#include "server/admission/submit.h"
 #include "server/queue/queue.h"
 #include "server/store/testing/temporary_store.h"
-#include "server/worker/submit.h"
 
 namespace dpar {
 

@@ -11,7 +11,8 @@
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
 #include "core/status_macros.h"
-#include "server/store/check_datasets.h"
+#include "server/files.h"
+#include "server/upkeep/check_datasets.h"
 #include "server/witness/mark_directory.h"
 #include "tests/end_to_end/process.h"
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/files.h"
 #include "server/store/database.h"
 #include "tests/crash/crash_site.h"
 

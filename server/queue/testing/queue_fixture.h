@@ -55,7 +55,7 @@ class QueueFixture : public ::testing::TestWithParam<Engine> {
     *stored.job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow + absl::Seconds(order)));
     return Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(CheckRoom(t, stored.job.spec().dataset(), wanted.max_queued));
-      return Enqueue(t, stored, MakeJobTexts(stored.job));
+      return Enqueue(t, stored);
     });
   }
   absl::Status Add(const std::string& id, int order) { return Add(id, order, Wanted()); }

@@ -73,7 +73,7 @@ class WitnessFixture : public ::testing::TestWithParam<Engine> {
       stored.job.mutable_plan()->set_steps(1);
       stored.budget_id = std::string("b");
       DPAR_RETURN_IF_ERROR(Reserve(t, "b", Name(job), PriceOf(epsilon), {"token", kWitnessTime}).status());
-      return Enqueue(t, stored, MakeJobTexts(stored.job));
+      return Enqueue(t, stored);
     });
   }
   // Posts and ends it, as a worker does after a failure that is charged.

@@ -19,10 +19,11 @@
 #include "core/parallel.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/status_macros.h"
+#include "server/admission/submit.h"
+#include "server/files.h"
 #include "server/ledger/ledger.h"
 #include "server/store/datasets.h"
 #include "server/store/testing/temporary_store.h"
-#include "server/worker/submit.h"
 #include "server/worker/worker.h"
 
 namespace dpar::testing {

@@ -1,4 +1,4 @@
-#include "server/worker/submit.h"
+#include "server/admission/submit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

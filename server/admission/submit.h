@@ -1,6 +1,6 @@
 // From a request to a queued job with its price reserved, and back out again.
-#ifndef DPAR_SERVER_WORKER_SUBMIT_H_
-#define DPAR_SERVER_WORKER_SUBMIT_H_
+#ifndef DPAR_SERVER_ADMISSION_SUBMIT_H_
+#define DPAR_SERVER_ADMISSION_SUBMIT_H_
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,6 @@ namespace dpar {
 // A job that nobody has reserved or queued yet.
 struct PlannedJob {
   StoredJob stored;            // without a name
-  JobTexts texts;              // of it
   std::optional<Price> price;  // none for public data
   absl::Duration estimated_time;
 };
@@ -73,4 +72,4 @@ absl::StatusOr<v1::Job> CancelJob(Transaction& transaction, const std::string& n
 
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_WORKER_SUBMIT_H_
+#endif  // DPAR_SERVER_ADMISSION_SUBMIT_H_

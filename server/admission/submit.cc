@@ -1,4 +1,4 @@
-#include "server/worker/submit.h"
+#include "server/admission/submit.h"
 
 #include <optional>
 #include <utility>
@@ -13,12 +13,12 @@
 #include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
+#include "server/admission/estimate.h"
 #include "server/ledger/entries.h"
 #include "server/seam.h"
 #include "server/store/datasets.h"
 #include "server/store/message_text.h"
 #include "server/store/read_from.h"
-#include "server/worker/estimate.h"
 
 namespace dpar {
 namespace {
@@ -141,7 +141,6 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   job.set_memory_bytes(EstimateJobBytes(plan, sizes, basis.dataset.stored_bytes, limits.threads));
   planned.estimated_time = EstimateJobTime(plan, sizes, basis.dataset.stored_bytes, limits.threads);
   DPAR_RETURN_IF_ERROR(CheckMemory(job.memory_bytes(), limits.max_job_bytes));
-  planned.texts = MakeJobTexts(job);
   return planned;
 }
 
@@ -202,7 +201,7 @@ absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& pl
     SetLeft(*account, account->used_units(), job);
   }
   DPAR_SEAM("reserved");
-  DPAR_RETURN_IF_ERROR(Enqueue(transaction, stored, planned.texts));
+  DPAR_RETURN_IF_ERROR(Enqueue(transaction, stored));
   DPAR_RETURN_IF_ERROR(transaction.Notify(request.name));
   DPAR_SEAM("queued");
   return std::move(job);
