@@ -60,6 +60,7 @@
 #include "server/build.h"
 #include "server/config.h"
 #include "server/directory_lock.h"
+#include "server/files.h"
 #include "server/observe/audit_log.h"
 #include "server/observe/chain_watch.h"
 #include "server/observe/log.h"

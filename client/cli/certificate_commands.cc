@@ -13,7 +13,7 @@
 #include "client/cli/format.h"
 #include "client/cli/short_forms.h"
 #include "client/cli/trusted_keys.h"
-#include "client/sdk/atomic_file.h"
+#include "core/atomic_file.h"
 #include "core/certificate/certificate.h"
 #include "core/error.h"
 #include "core/status_macros.h"

@@ -7,7 +7,7 @@
 #include "client/cli/completion.h"
 #include "client/cli/errors.h"
 #include "client/cli/man_page.h"
-#include "client/sdk/atomic_file.h"
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 

@@ -2,9 +2,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "client/sdk/atomic_file.h"
 #include "client/sdk/input_file.h"
 #include "client/sdk/private_directory.h"
+#include "core/atomic_file.h"
 #include "core/certificate/digest.h"
 #include "core/error.h"
 #include "core/status_macros.h"

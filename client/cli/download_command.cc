@@ -12,9 +12,9 @@
 #include "client/cli/format.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/progress.h"
-#include "client/sdk/atomic_file.h"
 #include "client/sdk/download.h"
 #include "client/sdk/names.h"
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 

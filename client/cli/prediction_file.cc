@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "client/sdk/atomic_file.h"
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/graph/npz.h"
 #include "core/status_macros.h"

@@ -15,8 +15,8 @@
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
 #include "client/cli/labels.h"
-#include "client/sdk/atomic_file.h"
 #include "client/sdk/names.h"
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 

@@ -10,8 +10,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "client/sdk/atomic_file.h"
 #include "client/sdk/private_directory.h"
+#include "core/atomic_file.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "core/validate.h"

@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
+#include "core/atomic_file.h"
 #include "core/graph/npy.h"
 #include "core/graph/npz.h"
-#include "core/graph/temporary_file.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -66,9 +66,9 @@ bool AddArray(zip_t* archive, const std::string& name, const std::string& header
 }  // namespace
 
 absl::Status WriteNpzFile(const std::string& path, const std::map<std::string, NpyView>& arrays) {
-  DPAR_ASSIGN_OR_RETURN(TemporaryFile temporary, TemporaryFile::Create(path));
+  DPAR_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   int error = 0;
-  zip_t* archive = zip_open(temporary.name().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error);
+  zip_t* archive = zip_open(file.temporary_path().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &error);
   if (archive == nullptr) {
     return WriteError(path, "the archive could not be started");
   }
@@ -83,7 +83,7 @@ absl::Status WriteNpzFile(const std::string& path, const std::map<std::string, N
     zip_discard(archive);
     return WriteError(path, why);
   }
-  return temporary.MoveTo(path);
+  return file.Commit();
 }
 
 }  // namespace dpar

@@ -7,10 +7,10 @@
 #include <span>
 
 #include "absl/cleanup/cleanup.h"
+#include "core/atomic_file.h"
 #include "core/graph/graph_error.h"
 #include "core/graph/sealed_format.h"
 #include "core/graph/sealed_graph.h"
-#include "core/graph/temporary_file.h"
 #include "core/status_macros.h"
 #include "core/write_behind.h"
 
@@ -101,8 +101,8 @@ absl::Status WriteSection(Output& output, Bytes bytes, SealedSection& section) {
 absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph, const StageReport& report) {
   const std::array<Bytes, kSectionCount> sections = SectionsOf(graph);
   DPAR_ASSIGN_OR_RETURN(SealedHeader header, LayOut(graph.sizes, sections));
-  DPAR_ASSIGN_OR_RETURN(TemporaryFile temporary, TemporaryFile::Create(path));
-  const int descriptor = open(temporary.name().c_str(), O_WRONLY | O_CLOEXEC);
+  DPAR_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  const int descriptor = open(file.temporary_path().c_str(), O_WRONLY | O_CLOEXEC);
   if (descriptor < 0) {
     return WriteError(path, std::strerror(errno));
   }
@@ -115,7 +115,7 @@ absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph, c
   }
   header.checksum = ChecksumOf(header);
   DPAR_RETURN_IF_ERROR(WriteAt(descriptor, path, 0, std::as_bytes(std::span(&header, 1))));
-  return temporary.MoveTo(path);
+  return file.Commit();
 }
 
 }  // namespace dpar

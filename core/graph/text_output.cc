@@ -6,11 +6,11 @@
 
 namespace dpar {
 
-TextOutput::TextOutput(std::string path, TemporaryFile file)
-    : path_(std::move(path)), file_(std::move(file)), stream_(file_.name(), std::ios::binary) {}
+TextOutput::TextOutput(std::string path, AtomicFile file)
+    : path_(std::move(path)), file_(std::move(file)), stream_(file_.temporary_path(), std::ios::binary) {}
 
 absl::StatusOr<TextOutput> TextOutput::Create(const std::string& path) {
-  DPAR_ASSIGN_OR_RETURN(TemporaryFile file, TemporaryFile::Create(path));
+  DPAR_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   return TextOutput(path, std::move(file));
 }
 
@@ -19,7 +19,7 @@ absl::Status TextOutput::Finish() {
   if (!stream_) {
     return WriteError(path_, "not everything could be written; the disk may be full");
   }
-  return file_.MoveTo(path_);
+  return file_.Commit();
 }
 
 }  // namespace dpar

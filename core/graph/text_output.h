@@ -8,13 +8,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/graph/temporary_file.h"
+#include "core/atomic_file.h"
 
 namespace dpar {
 
 class TextOutput {
  public:
-  // INTERNAL_FAULT when nothing can be written beside `path`.
+  // As AtomicFile::Create.
   static absl::StatusOr<TextOutput> Create(const std::string& path);
 
   void Add(absl::string_view text) { stream_.write(text.data(), static_cast<std::streamsize>(text.size())); }
@@ -22,10 +22,10 @@ class TextOutput {
   absl::Status Finish();
 
  private:
-  TextOutput(std::string path, TemporaryFile file);
+  TextOutput(std::string path, AtomicFile file);
 
   std::string path_;
-  TemporaryFile file_;
+  AtomicFile file_;
   std::ofstream stream_;
 };
 

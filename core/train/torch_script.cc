@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "core/atomic_file.h"
 #include "core/error.h"
-#include "core/graph/temporary_file.h"
 #include "core/infer/input_rows.h"
 #include "core/status_macros.h"
 
@@ -125,9 +125,9 @@ absl::Status Unavailable(absl::string_view message) {
 
 // Through a stream: given a path, LibTorch would write the path's name into the archive.
 absl::Status Save(const std::string& path, const Model& model) {
-  DPAR_ASSIGN_OR_RETURN(TemporaryFile temporary, TemporaryFile::Create(path));
+  DPAR_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   try {
-    std::ofstream stream(temporary.name(), std::ios::binary);
+    std::ofstream stream(file.temporary_path(), std::ios::binary);
     MakeModule(model).save(stream, {{"metadata.json", ModelHeader(model)}});
     stream.close();
     if (!stream.good()) {
@@ -136,7 +136,7 @@ absl::Status Save(const std::string& path, const Model& model) {
   } catch (const std::exception&) {
     return WriteError(path, "LibTorch could not save the model");
   }
-  return temporary.MoveTo(path);
+  return file.Commit();
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "server/auth/signing_keys.h"
 #include "server/auth/tls.h"
 #include "server/auth/token.h"
+#include "server/files.h"
 #include "server/store/read_from.h"
 #include "server/store/tokens.h"
 

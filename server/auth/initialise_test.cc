@@ -14,6 +14,7 @@
 #include "core/random/testing/fixed_random.h"
 #include "server/auth/authenticator.h"
 #include "server/auth/tls.h"
+#include "server/files.h"
 
 namespace dpar {
 namespace {

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 
 namespace dpar {
 namespace {

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "server/auth/key_commands.h"
 #include "server/directory_lock.h"
+#include "server/files.h"
 
 namespace dpar {
 namespace {

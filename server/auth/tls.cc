@@ -20,7 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "core/error.h"
 #include "core/status_macros.h"
-#include "server/store/data_directory.h"
+#include "server/files.h"
 
 namespace dpar {
 namespace {

@@ -11,12 +11,10 @@
 #include "absl/time/time.h"
 #include "core/random/random.h"
 #include "dpar/v1/operator.pb.h"
+#include "server/resource_name.h"
 #include "server/store/tokens.h"
 
 namespace dpar {
-
-// The parent of operators' tokens, in place of tenants/{t}.
-inline constexpr absl::string_view kOperatorParent = "operator";
 
 // The two parts of a bearer token.
 struct BearerToken {

@@ -17,13 +17,6 @@ constexpr absl::string_view kEntryColumns =
 
 bool IsResolution(v1::LedgerEntry::Kind kind) { return kind == v1::LedgerEntry::POST || kind == v1::LedgerEntry::VOID; }
 
-std::string AccountText(absl::string_view lock) {
-  return absl::StrCat(
-      "SELECT cap_epsilon, cap_delta, renyi_order, cap_units, posted_units, reserved_units, live_events, "
-      "head_sequence, head_hash, frozen_reason, COALESCE(max_degree, 0) FROM budgets WHERE id = $1",
-      lock);
-}
-
 // The first of kEntryColumns.
 absl::StatusOr<StoredEntry> ReadColumns(RowReader& reader) {
   StoredEntry stored;
@@ -45,17 +38,16 @@ absl::StatusOr<StoredEntry> ReadColumns(RowReader& reader) {
   return stored;
 }
 
-// Without an order: one by sequence would lead SQLite through all of the budget's entries. The entry before is asked
-// for by order: asked for by its number, PostgreSQL went through all of them while it had no statistics.
-std::string EntriesOfJobText() {
-  return absl::StrCat("SELECT ", kEntryColumns,
-                      ", COALESCE((SELECT before.hash FROM ledger_entries before WHERE before.budget_id = $1 AND "
-                      "before.sequence < ledger_entries.sequence ORDER BY before.sequence DESC LIMIT 1), '') "
-                      "FROM ledger_entries WHERE budget_id = $1 AND job = $2");
-}
-
 absl::StatusOr<Account> QueryAccount(Transaction& transaction, const std::string& budget_id, absl::string_view lock) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(AccountText(lock), {budget_id}));
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(
+          absl::StrCat("SELECT cap_epsilon, cap_delta, renyi_order, cap_units, posted_units, reserved_units, "
+                       "live_events, head_sequence, head_hash, frozen_reason, COALESCE(max_degree, 0), "
+                       "marked_sequence FROM budgets "
+                       "WHERE id = $1",
+                       lock),
+          {budget_id}));
   if (rows.empty()) {
     return ResourceNotFound(budget_id);
   }
@@ -72,6 +64,7 @@ absl::StatusOr<Account> QueryAccount(Transaction& transaction, const std::string
   account.head_hash = reader.Text();
   account.frozen_reason = reader.Text();
   account.max_degree = reader.Int();
+  account.marked_sequence = reader.Int();
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
   return account;
@@ -115,10 +108,6 @@ absl::StatusOr<Account> LockAccount(Transaction& transaction, const std::string&
   return QueryAccount(transaction, budget_id, transaction.for_update());
 }
 
-absl::Status LockAccountAhead(Transaction& transaction, const std::string& budget_id) {
-  return transaction.LockAhead(Guard::kBudget, budget_id, AccountText(transaction.for_update()));
-}
-
 absl::Status CheckAccount(const Account& account, const std::string& budget_id) {
   const BudgetTerms& terms = account.terms;
   const bool possible = terms.cap_epsilon > 0 && std::isfinite(terms.cap_epsilon) && terms.cap_delta > 0 &&
@@ -138,7 +127,16 @@ absl::StatusOr<std::vector<Row>> LoadEntryRows(Transaction& transaction, absl::s
 
 absl::StatusOr<std::vector<StoredEntry>> LoadEntriesOfJob(Transaction& transaction, const std::string& budget_id,
                                                           const std::string& job_name) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(EntriesOfJobText(), {budget_id, job_name}));
+  // Without an order: one by sequence would lead SQLite through all of the budget's entries. The entry before is asked
+  // for by order: asked for by its number, PostgreSQL went through all of them while it had no statistics.
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(
+          absl::StrCat("SELECT ", kEntryColumns,
+                       ", COALESCE((SELECT before.hash FROM ledger_entries before WHERE before.budget_id = $1 AND "
+                       "before.sequence < ledger_entries.sequence ORDER BY before.sequence DESC LIMIT 1), '') "
+                       "FROM ledger_entries WHERE budget_id = $1 AND job = $2"),
+          {budget_id, job_name}));
   std::vector<StoredEntry> entries;
   for (const Row& row : rows) {
     RowReader reader(row);
@@ -151,11 +149,6 @@ absl::StatusOr<std::vector<StoredEntry>> LoadEntriesOfJob(Transaction& transacti
     entries.push_back(std::move(stored));
   }
   return entries;
-}
-
-absl::Status LoadEntriesOfJobAhead(Transaction& transaction, const std::string& budget_id,
-                                   const std::string& job_name) {
-  return transaction.QueryAhead(EntriesOfJobText(), {budget_id, job_name});
 }
 
 absl::StatusOr<std::vector<StoredEntry>> LoadEntries(Transaction& transaction, absl::string_view where_and_order,

@@ -25,8 +25,6 @@ inline constexpr absl::string_view kOrderPrefix = "order ";
 absl::StatusOr<Account> LoadAccount(Transaction& transaction, const std::string& budget_id);
 // The same for whoever changes it: no other transaction does until this one ends.
 absl::StatusOr<Account> LockAccount(Transaction& transaction, const std::string& budget_id);
-// Announces it (Transaction::QueryAhead).
-absl::Status LockAccountAhead(Transaction& transaction, const std::string& budget_id);
 // DATA_LOSS when no sequence of entries could give these sums.
 absl::Status CheckAccount(const Account& account, const std::string& budget_id);
 
@@ -48,8 +46,6 @@ absl::StatusOr<std::vector<StoredEntry>> LoadEntries(Transaction& transaction, a
 // is posted or voided is what was reserved.
 absl::StatusOr<std::vector<StoredEntry>> LoadEntriesOfJob(Transaction& transaction, const std::string& budget_id,
                                                           const std::string& job_name);
-// Announces it (Transaction::QueryAhead).
-absl::Status LoadEntriesOfJobAhead(Transaction& transaction, const std::string& budget_id, const std::string& job_name);
 // Their rows, and what one of them says.
 absl::StatusOr<std::vector<Row>> LoadEntryRows(Transaction& transaction, absl::string_view where_and_order,
                                                const std::vector<Value>& parameters);

@@ -14,7 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/ledger/spend_steps.h"
-#include "server/observe/periodic.h"
+#include "server/periodic.h"
 #include "server/store/database.h"
 
 namespace dpar {

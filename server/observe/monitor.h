@@ -17,8 +17,8 @@
 #include "server/observe/budget_metrics.h"
 #include "server/observe/http_server.h"
 #include "server/observe/metrics.h"
-#include "server/observe/periodic.h"
 #include "server/observe/store_probe.h"
+#include "server/periodic.h"
 #include "server/store/database.h"
 
 namespace dpar {

@@ -18,7 +18,7 @@
 #include "absl/time/time.h"
 #include "server/ledger/spend_steps.h"
 #include "server/observe/newest.h"
-#include "server/observe/periodic.h"
+#include "server/periodic.h"
 #include "server/store/database.h"
 
 namespace dpar {

@@ -209,7 +209,7 @@ TEST_P(StoreMetricsTest, TheProbeShowsWhatWaitsAndForHowLong) {
     job.job.mutable_spec()->set_dataset("tenants/acme/datasets/people");
     job.job.mutable_plan()->set_steps(1);
     job.job.mutable_create_time()->set_seconds(absl::ToUnixSeconds(now - age));
-    return Write([&](Transaction& t) { return Enqueue(t, job, MakeJobTexts(job.job)); });
+    return Write([&](Transaction& t) { return Enqueue(t, job); });
   };
   ASSERT_TRUE(submit("old", absl::Seconds(500)).ok());
   ASSERT_TRUE(submit("older", absl::Seconds(900)).ok());

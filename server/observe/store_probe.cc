@@ -23,7 +23,7 @@ constexpr absl::Duration kMaxAge = absl::Seconds(30);
 void StoreProbe::Refresh() {
   const absl::StatusOr<Answer> answer = ReadFrom(database_, [](Transaction& transaction) -> absl::StatusOr<Answer> {
     Answer now;
-    DPAR_ASSIGN_OR_RETURN(now.queue, GetQueueState(transaction));
+    DPAR_ASSIGN_OR_RETURN(now.queue, GetQueueState(transaction, /*tenant=*/""));
     DPAR_ASSIGN_OR_RETURN(now.open_uploads, CountOpenUploads(transaction));
     DPAR_ASSIGN_OR_RETURN(now.frozen_budgets, CountFrozen(transaction));
     return now;

@@ -38,18 +38,10 @@ absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string&
 }
 
 absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& budget_id) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT o.envelope FROM datasets d "
-                                          "JOIN jobs j ON j.dataset = d.name AND j.end_time IS NOT NULL "
-                                          "JOIN outputs o ON o.job = j.name WHERE d.budget_id = $1 ORDER BY j.name",
-                                          {budget_id}));
-  std::vector<std::string> envelopes;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    envelopes.push_back(reader.Text());
-    DPAR_RETURN_IF_ERROR(reader.status());
-  }
-  return envelopes;
+  return transaction.QueryTexts(
+      "SELECT o.envelope FROM datasets d JOIN jobs j ON j.dataset = d.name AND j.end_time IS NOT NULL "
+      "JOIN outputs o ON o.job = j.name WHERE d.budget_id = $1 ORDER BY j.name",
+      {budget_id});
 }
 
 }  // namespace dpar

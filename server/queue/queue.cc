@@ -1,15 +1,12 @@
 #include "server/queue/queue.h"
 
-#include <algorithm>
-#include <deque>
 #include <limits>
-#include <map>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/resource_name.h"
 #include "server/store/message_text.h"
 #include "server/store/paging.h"
 
@@ -20,17 +17,10 @@ namespace {
 constexpr absl::string_view kStateColumns =
     "name, COALESCE(budget_id, ''), state, failure, create_time, start_time, end_time, attempts, cancel_requested, "
     "priority, memory_bytes, lease, lease_expire_time, request_fingerprint, evaluation IS NOT NULL";
-constexpr absl::string_view kMessageColumns =
-    "spec, plan, left_units, COALESCE(evaluation, ''), COALESCE(progress, '')";
+constexpr absl::string_view kMessageColumns = "spec, plan, COALESCE(evaluation, ''), COALESCE(progress, '')";
 
 constexpr int64_t kQueued = v1::Job::QUEUED;
 constexpr int64_t kRunning = v1::Job::RUNNING;
-
-// A tenant's live jobs, counted state by state: with both states in a list, PostgreSQL goes through all jobs that the
-// tenant ever had.
-constexpr absl::string_view kCountLive =
-    "SELECT (SELECT COUNT(*) FROM jobs WHERE state = $1 AND tenant = $3) + "
-    "(SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $3)";
 
 absl::Status CorruptJob(absl::string_view what, const std::string& name) {
   return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, what, {{"resource", name}});
@@ -48,8 +38,6 @@ absl::Status CheckJob(const StoredJob& stored, bool has_evaluation) {
                         (job.state() == v1::Job::SUCCEEDED || !has_evaluation);
   return possible ? absl::OkStatus() : CorruptJob("a stored job is none that could have been written", job.name());
 }
-
-std::string TenantOf(const std::string& name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
 
 // The first of kStateColumns.
 absl::StatusOr<StoredJob> ReadState(RowReader& reader) {
@@ -85,15 +73,11 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   v1::Job& job = stored.job;
   const std::string spec = reader.Text();
   const std::string plan = reader.Text();
-  const std::optional<int64_t> left_units = reader.OptionalInt();
   const std::string evaluation = reader.Text();
   const std::string progress = reader.Text();
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(UnpackMessage(spec, *job.mutable_spec()));
   DPAR_RETURN_IF_ERROR(UnpackMessage(plan, *job.mutable_plan()));
-  if (left_units.has_value()) {
-    job.mutable_plan()->set_left_units(*left_units);
-  }
   if (!evaluation.empty()) {
     DPAR_RETURN_IF_ERROR(UnpackMessage(evaluation, *job.mutable_evaluation()));
   }
@@ -103,13 +87,12 @@ absl::StatusOr<StoredJob> ReadJob(const Row& row) {
   return stored;
 }
 
-std::string JobsText(absl::string_view where_and_order) {
-  return absl::StrCat("SELECT ", kStateColumns, ", ", kMessageColumns, " FROM jobs WHERE ", where_and_order);
-}
-
 absl::StatusOr<std::vector<StoredJob>> LoadJobs(Transaction& transaction, absl::string_view where_and_order,
                                                 const std::vector<Value>& parameters) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(JobsText(where_and_order), parameters));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query(absl::StrCat("SELECT ", kStateColumns, ", ", kMessageColumns,
+                                                       " FROM jobs WHERE ", where_and_order),
+                                          parameters));
   std::vector<StoredJob> jobs;
   jobs.reserve(rows.size());
   for (const Row& row : rows) {
@@ -117,10 +100,6 @@ absl::StatusOr<std::vector<StoredJob>> LoadJobs(Transaction& transaction, absl::
     jobs.push_back(std::move(job));
   }
   return jobs;
-}
-
-std::string LockText(const Transaction& transaction) {
-  return absl::StrCat("SELECT ", kStateColumns, " FROM jobs WHERE name = $1", transaction.for_update());
 }
 
 absl::Status Ended(const std::string& name) {
@@ -133,8 +112,6 @@ absl::Status Ended(const std::string& name) {
 struct Waiting {
   std::string tenant;
   int64_t running = 0;
-  int64_t taken = 0;  // of its jobs, just now
-  bool has_more = true;
 };
 absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
   DPAR_ASSIGN_OR_RETURN(
@@ -162,68 +139,19 @@ absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
   return waiting;
 }
 
-// The tenant's next jobs that this server could run at all and that nobody else is taking. What a frozen budget has
+// The tenant's next job that this server could run at all and that nobody else is taking. What a frozen budget has
 // reserved is about to be ended, and must not run meanwhile.
-constexpr absl::string_view kNextOf =
-    "state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 AND NOT EXISTS (SELECT 1 FROM budgets "
-    "WHERE budgets.id = jobs.budget_id AND budgets.frozen_reason <> '') ORDER BY priority DESC, create_time, name "
-    "LIMIT $5";
-
-std::vector<Value> NextOf(const Waiting& waiting, const LeaseRequest& request, int64_t jobs) {
-  return {kQueued, waiting.tenant, absl::ToUnixMicros(request.now), request.total_bytes, waiting.taken + jobs};
-}
-
-// Whose turns the next jobs are, as positions in `tenants`, if all had enough: one by one, each that of whoever has the
-// fewest running. `tenants` are in the order of their turns; who was given a job comes after those with as many.
-std::vector<size_t> DivideFairly(const std::vector<Waiting>& tenants, int64_t max_running_jobs, int64_t jobs) {
-  std::vector<size_t> turns;
-  std::deque<std::pair<int64_t, size_t>> line;  // jobs running, tenant
-  for (size_t i = 0; i < tenants.size(); ++i) {
-    line.emplace_back(tenants[i].running, i);
-  }
-  for (; jobs > 0 && !line.empty() && line.front().first < max_running_jobs; --jobs) {
-    const auto [running, tenant] = line.front();
-    line.pop_front();
-    turns.push_back(tenant);
-    const auto behind = std::upper_bound(line.begin(), line.end(), running + 1,
-                                         [](int64_t value, const auto& place) { return value < place.first; });
-    line.insert(behind, {running + 1, tenant});
-  }
-  return turns;
-}
-
-// The next jobs of the tenants whose turns these are, in that order, without those that were `taken` before, which are
-// still found. A tenant that has fewer is left out and noted.
-absl::StatusOr<std::vector<StoredJob>> LoadNext(Transaction& transaction, const LeaseRequest& request,
-                                                const std::vector<size_t>& turns,
-                                                const absl::flat_hash_set<std::string>& taken,
-                                                std::vector<Waiting>& tenants) {
-  std::map<size_t, int64_t> counts;
-  for (const size_t tenant : turns) {
-    ++counts[tenant];
-  }
-  const std::string where = absl::StrCat(kNextOf, transaction.skip_locked());
-  for (const auto& [tenant, count] : counts) {
-    DPAR_RETURN_IF_ERROR(transaction.QueryAhead(JobsText(where), NextOf(tenants[tenant], request, count)));
-  }
-  std::map<size_t, std::vector<StoredJob>> found;
-  for (const auto& [tenant, count] : counts) {
-    DPAR_ASSIGN_OR_RETURN(found[tenant], LoadJobs(transaction, where, NextOf(tenants[tenant], request, count)));
-    std::erase_if(found[tenant], [&taken](const StoredJob& job) { return taken.contains(job.job.name()); });
-    found[tenant].resize(std::min(found[tenant].size(), static_cast<size_t>(count)));
-    const auto size = static_cast<int64_t>(found[tenant].size());
-    tenants[tenant].has_more = size == count;
-    tenants[tenant].taken += size;
-    tenants[tenant].running += size;
-  }
-  std::vector<StoredJob> jobs;
-  std::map<size_t, size_t> next;
-  for (const size_t tenant : turns) {
-    if (const size_t i = next[tenant]++; i < found[tenant].size()) {
-      jobs.push_back(std::move(found[tenant][i]));
-    }
-  }
-  return jobs;
+absl::StatusOr<std::optional<StoredJob>> NextOf(Transaction& transaction, const LeaseRequest& request,
+                                                const std::string& tenant) {
+  DPAR_ASSIGN_OR_RETURN(
+      std::vector<StoredJob> jobs,
+      LoadJobs(transaction,
+               absl::StrCat("state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 AND NOT EXISTS "
+                            "(SELECT 1 FROM budgets WHERE budgets.id = jobs.budget_id AND budgets.frozen_reason <> '') "
+                            "ORDER BY priority DESC, create_time, name LIMIT 1",
+                            transaction.skip_locked()),
+               {kQueued, tenant, absl::ToUnixMicros(request.now), request.total_bytes}));
+  return jobs.empty() ? std::nullopt : std::optional(std::move(jobs[0]));
 }
 
 absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, StoredJob& stored) {
@@ -234,7 +162,7 @@ absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, S
   stored.lease += 1;
   stored.lease_expire_time = request.now + request.duration;
   DPAR_RETURN_IF_ERROR(CheckJob(stored, job.has_evaluation()));
-  return transaction.ExecuteLater(
+  return transaction.ExecuteOne(
       "UPDATE jobs SET state = $2, attempts = $3, start_time = $4, lease = $5, lease_owner = $6, "
       "lease_expire_time = $7, progress = NULL WHERE name = $1",
       {job.name(), kRunning, int64_t{job.attempts()}, ToMicroseconds(job.start_time()), stored.lease, request.owner,
@@ -244,36 +172,25 @@ absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, S
 
 }  // namespace
 
-JobTexts MakeJobTexts(const v1::Job& job) {
-  v1::Plan plan = job.plan();
-  plan.clear_left_units();
-  return {PackMessage(job.spec()), PackMessage(plan)};
-}
-
-absl::Status Enqueue(Transaction& transaction, const StoredJob& stored, const JobTexts& texts) {
+absl::Status Enqueue(Transaction& transaction, const StoredJob& stored) {
   const v1::Job& job = stored.job;
-  const std::string tenant = TenantOf(job.name());
-  return transaction.ExecuteLater(
+  return transaction.ExecuteOne(
       "INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, attempts, "
-      "cancel_requested, priority, memory_bytes, left_units, request_fingerprint) "
-      "VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $11, $12)",
-      {job.name(), tenant, job.spec().dataset(), TextOrNull(stored.budget_id), texts.spec, texts.plan, kQueued,
-       ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(), job.plan().left_units(),
+      "cancel_requested, priority, memory_bytes, request_fingerprint) "
+      "VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $11)",
+      {job.name(), TenantOf(job.name()), job.spec().dataset(), TextOrNull(stored.budget_id), PackMessage(job.spec()),
+       PackMessage(job.plan()), kQueued, ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(),
        stored.fingerprint},
       CorruptJob("a job was not written", job.name()));
 }
 
-absl::Status CheckRoomAhead(Transaction& transaction, const std::string& dataset) {
-  return transaction.QueryAhead(kCountLive, {kQueued, kRunning, TenantOf(dataset)});
-}
-
 absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued) {
-  const std::string tenant = TenantOf(dataset);
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(kCountLive, {kQueued, kRunning, tenant}));
-  RowReader reader(rows.at(0));
-  const int64_t live = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  if (live + transaction.CountUnseen(tenant) < max_queued) {
+  // Counted state by state: with both states in a list, PostgreSQL goes through all jobs that the tenant ever had.
+  DPAR_ASSIGN_OR_RETURN(const int64_t live,
+                        transaction.QueryInt("SELECT (SELECT COUNT(*) FROM jobs WHERE state = $1 AND tenant = $3) + "
+                                             "(SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $3)",
+                                             {kQueued, kRunning, TenantOf(dataset)}));
+  if (live < max_queued) {
     return absl::OkStatus();
   }
   return MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
@@ -301,49 +218,42 @@ absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& te
   DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, LoadJobs(transaction, condition, parameters));
   JobPage page;
   for (StoredJob& stored : jobs) {
-    if (static_cast<int64_t>(page.jobs.size()) == page_size) {
-      const v1::Job& last = page.jobs.back();
-      page.next_page_token = MakePageToken({ToMicroseconds(last.create_time()), last.name()});
-      break;
-    }
     page.jobs.push_back(std::move(stored.job));
   }
+  page.next_page_token = CutPage(page.jobs, page_size);
   return page;
 }
 
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query("SELECT (SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $1 AND dataset = $4) + "
-                        "(SELECT COUNT(*) FROM jobs WHERE state = $3 AND tenant = $1 AND dataset = $4)",
-                        {TenantOf(dataset), kQueued, kRunning, dataset}));
-  RowReader reader(rows.at(0));
-  const int64_t count = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return count;
+  return transaction.QueryInt(
+      "SELECT (SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $1 AND dataset = $4) + "
+      "(SELECT COUNT(*) FROM jobs WHERE state = $3 AND tenant = $1 AND dataset = $4)",
+      {TenantOf(dataset), kQueued, kRunning, dataset});
 }
 
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT state, COUNT(*), MIN(create_time) FROM jobs WHERE state IN ($1, $2) "
-                                          "GROUP BY state",
-                                          {kQueued, kRunning}));
+absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant) {
   QueueState queue;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    const bool queued = reader.Int() == kQueued;
-    (queued ? queue.queued : queue.running) = reader.Int();
-    const absl::Time oldest = absl::FromUnixMicros(reader.Int());
+  for (const int64_t state : {kQueued, kRunning}) {
+    DPAR_ASSIGN_OR_RETURN(
+        const std::vector<Row> rows,
+        transaction.Query("SELECT COUNT(*), MIN(create_time) FROM jobs WHERE state = $1 AND ($2 = '' OR tenant = $2)",
+                          {state, tenant}));
+    RowReader reader(rows.at(0));
+    (state == kQueued ? queue.queued : queue.running) = reader.Int();
+    const std::optional<int64_t> oldest = reader.OptionalInt();
     DPAR_RETURN_IF_ERROR(reader.status());
-    if (queued) {
-      queue.oldest_queued = oldest;
+    if (state == kQueued && oldest.has_value()) {
+      queue.oldest_queued = absl::FromUnixMicros(*oldest);
     }
   }
   return queue;
 }
 
 absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(LockText(transaction), {name}));
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(absl::StrCat("SELECT ", kStateColumns, " FROM jobs WHERE name = $1", transaction.for_update()),
+                        {name}));
   if (rows.empty()) {
     return ResourceNotFound(name);
   }
@@ -351,41 +261,23 @@ absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& n
   return ReadState(reader);
 }
 
-absl::Status LockJobAhead(Transaction& transaction, const std::string& name) {
-  return transaction.LockAhead(Guard::kJob, name, LockText(transaction));
-}
-
-absl::StatusOr<std::vector<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
-  DPAR_ASSIGN_OR_RETURN(std::vector<Waiting> tenants, WaitingTenants(transaction));
-  std::vector<StoredJob> leased;
-  absl::flat_hash_set<std::string> taken;
-  int64_t free_bytes = request.free_bytes;
-  bool fits = true;
-  // Until there are enough, or no tenant has more, or has too many running: each round, some tenant had too few.
-  while (fits && static_cast<int64_t>(leased.size()) < request.max_jobs) {
-    const std::vector<size_t> turns =
-        DivideFairly(tenants, request.max_running_jobs, request.max_jobs - static_cast<int64_t>(leased.size()));
-    if (turns.empty()) {
+absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Waiting> tenants, WaitingTenants(transaction));
+  for (const Waiting& waiting : tenants) {
+    if (waiting.running >= request.max_running_jobs) {
       break;
     }
-    DPAR_ASSIGN_OR_RETURN(std::vector<StoredJob> next, LoadNext(transaction, request, turns, taken, tenants));
-    for (StoredJob& job : next) {
-      fits = fits && job.job.memory_bytes() <= free_bytes;
-      if (fits) {
-        free_bytes -= job.job.memory_bytes();
-        taken.insert(job.job.name());
-        leased.push_back(std::move(job));
-      }
+    DPAR_ASSIGN_OR_RETURN(std::optional<StoredJob> job, NextOf(transaction, request, waiting.tenant));
+    if (!job.has_value()) {
+      continue;
     }
-    std::erase_if(tenants, [](const Waiting& waiting) { return !waiting.has_more; });
-    std::stable_sort(tenants.begin(), tenants.end(), [](const Waiting& a, const Waiting& b) {
-      return std::pair(a.running, a.taken > 0) < std::pair(b.running, b.taken > 0);
-    });
+    if (job->job.memory_bytes() > request.free_bytes) {
+      break;
+    }
+    DPAR_RETURN_IF_ERROR(StartLease(transaction, request, *job));
+    return job;
   }
-  for (StoredJob& job : leased) {
-    DPAR_RETURN_IF_ERROR(StartLease(transaction, request, job));
-  }
-  return leased;
+  return std::nullopt;
 }
 
 absl::Status CheckLease(const StoredJob& job, int64_t lease, absl::Time now) {
@@ -406,9 +298,9 @@ absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& nam
   if (progress.has_value()) {
     text = PackMessage(*progress);
   }
-  DPAR_RETURN_IF_ERROR(transaction.ExecuteLater("UPDATE jobs SET lease_expire_time = $2, progress = $3 WHERE name = $1",
-                                                {name, absl::ToUnixMicros(now + duration), TextOrNull(text)},
-                                                Ended(name)));
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne("UPDATE jobs SET lease_expire_time = $2, progress = $3 WHERE name = $1",
+                                              {name, absl::ToUnixMicros(now + duration), TextOrNull(text)},
+                                              Ended(name)));
   return stored;
 }
 
@@ -419,12 +311,10 @@ absl::StatusOr<std::vector<StoredJob>> OrphanedJobs(Transaction& transaction, ab
 }
 
 absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt, absl::Time not_before) {
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute("UPDATE jobs SET state = $2, attempts = attempts - $4, not_before = $5, progress = NULL "
-                          "WHERE name = $1 AND state = $3",
-                          {name, kQueued, kRunning, int64_t{count_attempt ? 0 : 1}, absl::ToUnixMicros(not_before)}));
-  return changed == 1 ? absl::OkStatus() : Ended(name);
+  return transaction.ExecuteOne(
+      "UPDATE jobs SET state = $2, attempts = attempts - $4, not_before = $5, progress = NULL "
+      "WHERE name = $1 AND state = $3",
+      {name, kQueued, kRunning, int64_t{count_attempt ? 0 : 1}, absl::ToUnixMicros(not_before)}, Ended(name));
 }
 
 absl::Status Succeed(Transaction& transaction, const std::string& name, const JobOutput& output, absl::Time now) {
@@ -432,12 +322,12 @@ absl::Status Succeed(Transaction& transaction, const std::string& name, const Jo
   if (output.evaluation.has_value()) {
     evaluation = PackMessage(*output.evaluation);
   }
-  DPAR_RETURN_IF_ERROR(transaction.ExecuteLater(
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne(
       "UPDATE jobs SET state = $2, end_time = $3, evaluation = $6, progress = NULL "
       "WHERE name = $1 AND state = $4 AND lease = $5",
       {name, int64_t{v1::Job::SUCCEEDED}, absl::ToUnixMicros(now), kRunning, output.lease, TextOrNull(evaluation)},
       Ended(name)));
-  return transaction.ExecuteLater(
+  return transaction.ExecuteOne(
       "INSERT INTO outputs (job, weights_sha256, weights_bytes, script_sha256, script_bytes, envelope, lease) "
       "VALUES ($1, $2, $3, $4, $5, $6, $7)",
       {name, output.weights_sha256, output.weights_bytes, output.script_sha256, output.script_bytes, output.envelope,
@@ -447,19 +337,15 @@ absl::Status Succeed(Transaction& transaction, const std::string& name, const Jo
 
 absl::Status End(Transaction& transaction, const std::string& name, v1::Job::State state, const std::string& failure,
                  absl::Time now) {
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute("UPDATE jobs SET state = $2, failure = $3, end_time = $4, progress = NULL "
-                          "WHERE name = $1 AND state IN ($5, $6)",
-                          {name, int64_t{state}, failure, absl::ToUnixMicros(now), kQueued, kRunning}));
-  return changed == 1 ? absl::OkStatus() : Ended(name);
+  return transaction.ExecuteOne(
+      "UPDATE jobs SET state = $2, failure = $3, end_time = $4, progress = NULL "
+      "WHERE name = $1 AND state IN ($5, $6)",
+      {name, int64_t{state}, failure, absl::ToUnixMicros(now), kQueued, kRunning}, Ended(name));
 }
 
 absl::Status RequestCancel(Transaction& transaction, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute("UPDATE jobs SET cancel_requested = 1 WHERE name = $1 AND state = $2", {name, kRunning}));
-  return changed == 1 ? absl::OkStatus() : Ended(name);
+  return transaction.ExecuteOne("UPDATE jobs SET cancel_requested = 1 WHERE name = $1 AND state = $2", {name, kRunning},
+                                Ended(name));
 }
 
 }  // namespace dpar

@@ -29,15 +29,8 @@ struct StoredJob {
   bool cancel_requested = false;  // the running worker must stop and void
   int64_t lease = 0;              // number of the last lease; 0 before the first
   absl::Time lease_expire_time;   // of that lease
-  std::string fingerprint;        // of the request that made it; empty for a job of an older schema
+  std::string fingerprint;        // of the request that made it
 };
-
-// A job's spec and plan as they are stored: made before a transaction, where they take longer than what it does.
-struct JobTexts {
-  std::string spec;
-  std::string plan;  // without left_units, which the transaction finds out
-};
-JobTexts MakeJobTexts(const v1::Job& job);
 
 // Files, certificate and evaluation of a job that succeeded.
 struct JobOutput {
@@ -51,22 +44,18 @@ struct JobOutput {
 };
 
 // RESOURCE_EXHAUSTED when the dataset's tenant already has `max_queued` jobs that have not ended. Of submissions that
-// run at the same moment on PostgreSQL, each counts only those committed before it, or together with it.
+// run at the same moment on PostgreSQL, each counts only those committed before it.
 absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued);
-// Announces what it reads (Transaction::QueryAhead).
-absl::Status CheckRoomAhead(Transaction& transaction, const std::string& dataset);
 
-// Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set, and `texts` are its own.
+// Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set.
 // ALREADY_EXISTS, at the latest from the commit, when there is a job of that name.
-absl::Status Enqueue(Transaction& transaction, const StoredJob& job, const JobTexts& texts);
+absl::Status Enqueue(Transaction& transaction, const StoredJob& job);
 
 // One job. NOT_FOUND when there is none of that name.
 absl::StatusOr<StoredJob> GetJob(Transaction& transaction, const std::string& name);
 // The same for whoever changes it: no other transaction does until this one ends. Without its messages: spec, plan,
 // evaluation and progress.
 absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& name);
-// Announces it (Transaction::QueryAhead).
-absl::Status LockJobAhead(Transaction& transaction, const std::string& name);
 
 // What watchers are told of jobs: state, progress while it runs, the plan once it succeeded; no more is read. Jobs that
 // are not there are left out. A row that cannot be read back is the error of its own job alone.
@@ -84,13 +73,13 @@ absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& te
 // Jobs of a dataset that have not ended: looks at the live jobs of its tenant.
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset);
 
-// Jobs of all tenants that have not ended.
+// Jobs that have not ended, of one tenant (tenants/{t}) or, when it is empty, of all.
 struct QueueState {
   int64_t queued = 0;
   int64_t running = 0;
   std::optional<absl::Time> oldest_queued;  // when the one that waits longest was submitted
 };
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction);
+absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant);
 
 // Who leases, and what it can run.
 struct LeaseRequest {
@@ -100,14 +89,12 @@ struct LeaseRequest {
   int64_t max_running_jobs = 0;  // of a tenant at once
   int64_t free_bytes = 0;        // for a job now
   int64_t total_bytes = 0;       // for a job when nothing else runs here
-  int64_t max_jobs = 1;          // to lease
 };
-// Takes the next QUEUED jobs, marks them RUNNING and counts their attempts. One after the other: of the tenant with the
-// fewest jobs running, then of the one whose last job started longest ago; of that tenant's jobs the one of highest
-// priority, then the oldest. Fewer than `max_jobs` when no more wait, or when the next one needs more than is free:
-// smaller ones do not overtake it, so that it is not starved. Jobs that never fit here are left to other servers.
-// O(tenants that wait + jobs leased), whatever the queue's length.
-absl::StatusOr<std::vector<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request);
+// Takes the next QUEUED job, marks it RUNNING and counts its attempt: of the tenant with the fewest jobs running, then
+// of the one whose last job started longest ago; of that tenant's jobs the one of highest priority, then the oldest.
+// Nothing when none waits, or when the next one needs more than is free: smaller ones do not overtake it, so that it is
+// not starved. Jobs that never fit here are left to other servers. O(tenants that wait), whatever the queue's length.
+absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request);
 
 // Extends a lease and stores the job's progress. Returns the job as LockJob does, to see whether its cancel was
 // requested.

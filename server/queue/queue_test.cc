@@ -251,6 +251,16 @@ TEST_P(QueueTest, AJobThatWasPutBackWaitsAsLongAsItWasTold) {
   EXPECT_EQ(LeaseNext(Request(kNow + absl::Seconds(10))), "acme/jobs/a");
 }
 
+TEST_P(QueueTest, ATenantWhoseJobsMustWaitDelaysNoOther) {
+  AddTenant("other");
+  ASSERT_TRUE(Add("a", 1).ok());
+  ASSERT_TRUE(Add("b", 2, {.tenant = "other"}).ok());
+  ASSERT_EQ(LeaseNext(), "acme/jobs/a");
+  ASSERT_TRUE(PutBack("a", true, kNow + absl::Seconds(10)).ok());
+  EXPECT_EQ(LeaseNext(), "other/jobs/b");
+  EXPECT_EQ(LeaseNext(), "none");
+}
+
 TEST_P(QueueTest, ALeaseHoldsUntilItExpiresAndARenewalExtendsIt) {
   ASSERT_TRUE(Add("a", 1).ok());
   LeaseNext();
@@ -340,17 +350,6 @@ TEST_P(QueueTest, AJobThatNobodyCouldHaveWrittenIsCorruption) {
     });
     EXPECT_TRUE(absl::IsCancelled(undone)) << undone;
   }
-}
-
-TEST_P(QueueTest, MessagesOfAnOlderSchemaAreRead) {
-  ASSERT_TRUE(Add("a", 0).ok());
-  const v1::Job before = Get("a");
-  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                DPAR_ASSIGN_OR_RETURN(const std::string spec, MessageToText(before.spec()));
-                DPAR_ASSIGN_OR_RETURN(const std::string plan, MessageToText(before.plan()));
-                return t.Execute("UPDATE jobs SET spec = $1, plan = $2", {spec, plan}).status();
-              }).ok());
-  EXPECT_EQ(Get("a").SerializeAsString(), before.SerializeAsString());
 }
 
 TEST_P(QueueTest, PagesAreNewestFirstAndJoinUp) {

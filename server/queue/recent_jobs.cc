@@ -1,7 +1,6 @@
 #include "server/queue/recent_jobs.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,25 +13,13 @@ constexpr int64_t kQueued = v1::Job::QUEUED;
 constexpr int64_t kRunning = v1::Job::RUNNING;
 constexpr int64_t kFailed = v1::Job::FAILED;
 
-absl::StatusOr<std::vector<std::string>> Names(Transaction& transaction, absl::string_view sql,
-                                               const std::vector<Value>& parameters) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, parameters));
-  std::vector<std::string> names;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    names.push_back(reader.Text());
-    DPAR_RETURN_IF_ERROR(reader.status());
-  }
-  return names;
-}
-
 // The tenants whose newest jobs are the newest. No other tenant has one of the `limit` newest jobs of all.
 absl::StatusOr<std::vector<std::string>> BusiestTenants(Transaction& transaction, int64_t limit) {
-  return Names(transaction,
-               "SELECT name FROM (SELECT t.name AS name, (SELECT MAX(j.create_time) FROM jobs j WHERE "
-               "j.tenant = t.name) AS newest FROM tenants t) AS newest_jobs WHERE newest IS NOT NULL "
-               "ORDER BY newest DESC LIMIT $1",
-               {limit});
+  return transaction.QueryTexts(
+      "SELECT name FROM (SELECT t.name AS name, (SELECT MAX(j.create_time) FROM jobs j WHERE "
+      "j.tenant = t.name) AS newest FROM tenants t) AS newest_jobs WHERE newest IS NOT NULL "
+      "ORDER BY newest DESC LIMIT $1",
+      {limit});
 }
 
 // The newest of a tenant that have ended, and their creation.
@@ -59,11 +46,7 @@ absl::Status AddEnded(Transaction& transaction, const std::string& tenant, int64
 absl::StatusOr<NotedJobs> Noted(Transaction& transaction, absl::string_view from_where, absl::string_view time,
                                 std::vector<Value> parameters, int64_t limit) {
   NotedJobs noted;
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> counted,
-                        transaction.Query(absl::StrCat("SELECT COUNT(*) ", from_where), parameters));
-  RowReader count(counted.at(0));
-  noted.count = count.Int();
-  DPAR_RETURN_IF_ERROR(count.status());
+  DPAR_ASSIGN_OR_RETURN(noted.count, transaction.QueryInt(absl::StrCat("SELECT COUNT(*) ", from_where), parameters));
   if (noted.count == 0) {
     return noted;
   }
@@ -90,10 +73,9 @@ absl::StatusOr<std::vector<v1::Job>> ListRecentJobs(Transaction& transaction, co
   std::vector<std::string> names;
   for (const int64_t state : {kRunning, kQueued}) {
     DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> live,
-                          Names(transaction,
-                                "SELECT name FROM jobs WHERE state = $1 AND ($2 = '' OR tenant = $2) "
-                                "ORDER BY create_time, name LIMIT $3",
-                                {state, tenant, limit}));
+                          transaction.QueryTexts("SELECT name FROM jobs WHERE state = $1 AND ($2 = '' OR tenant = $2) "
+                                                 "ORDER BY create_time, name LIMIT $3",
+                                                 {state, tenant, limit}));
     names.insert(names.end(), live.begin(), live.end());
   }
   std::vector<std::string> tenants = {tenant};
@@ -119,27 +101,6 @@ absl::StatusOr<std::vector<v1::Job>> ListRecentJobs(Transaction& transaction, co
   return jobs;
 }
 
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant) {
-  if (tenant.empty()) {
-    return GetQueueState(transaction);
-  }
-  QueueState queue;
-  for (const int64_t state : {kQueued, kRunning}) {
-    DPAR_ASSIGN_OR_RETURN(
-        const std::vector<Row> rows,
-        transaction.Query("SELECT COUNT(*), MIN(create_time) FROM jobs WHERE state = $1 AND tenant = $2",
-                          {state, tenant}));
-    RowReader reader(rows.at(0));
-    (state == kQueued ? queue.queued : queue.running) = reader.Int();
-    const std::optional<int64_t> oldest = reader.OptionalInt();
-    DPAR_RETURN_IF_ERROR(reader.status());
-    if (state == kQueued && oldest.has_value()) {
-      queue.oldest_queued = absl::FromUnixMicros(*oldest);
-    }
-  }
-  return queue;
-}
-
 // Tenant by tenant, so that the index of jobs by their start serves it.
 absl::StatusOr<NotedJobs> ListFailedJobs(Transaction& transaction, const std::string& tenant, absl::Time since,
                                          int64_t limit) {
@@ -161,7 +122,7 @@ absl::StatusOr<std::vector<std::string>> JobsWithCertificates(Transaction& trans
   std::vector<std::string> found;
   for (const std::string& name : names) {
     DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> one,
-                          Names(transaction, "SELECT job FROM outputs WHERE job = $1", {name}));
+                          transaction.QueryTexts("SELECT job FROM outputs WHERE job = $1", {name}));
     found.insert(found.end(), one.begin(), one.end());
   }
   return found;

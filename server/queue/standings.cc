@@ -1,6 +1,4 @@
 // How many jobs stand, in as few statements as there can be.
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
@@ -9,19 +7,6 @@
 
 namespace dpar {
 namespace {
-
-// Jobs that one statement reads the standing of. Texts of statements are kept, so there is one, for as many.
-constexpr size_t kStandingsAtOnce = 32;
-
-std::string StandingsQuery() {
-  std::string sql = absl::StrCat(
-      "SELECT name, state, COALESCE(progress, ''), CASE WHEN state = ", static_cast<int>(v1::Job::SUCCEEDED),
-      " THEN plan ELSE '' END FROM jobs WHERE name IN (");
-  for (size_t i = 1; i <= kStandingsAtOnce; ++i) {
-    absl::StrAppend(&sql, i == 1 ? "$" : ", $", i);
-  }
-  return sql + ")";
-}
 
 absl::StatusOr<v1::Job> ReadStanding(const Row& row) {
   v1::Job job;
@@ -47,20 +32,18 @@ absl::StatusOr<v1::Job> ReadStanding(const Row& row) {
 }  // namespace
 
 absl::StatusOr<JobStandings> GetStandings(Transaction& transaction, const std::vector<std::string>& names) {
-  const std::string sql = StandingsQuery();
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.QueryNames(
+          absl::StrCat("SELECT name, state, COALESCE(progress, ''), CASE WHEN state = ",
+                       static_cast<int>(v1::Job::SUCCEEDED), " THEN plan ELSE '' END FROM jobs WHERE name IN ($)"),
+          names));
   JobStandings standings;
-  for (size_t begin = 0; begin < names.size(); begin += kStandingsAtOnce) {
-    std::vector<Value> parameters;
-    for (size_t i = 0; i < kStandingsAtOnce; ++i) {
-      parameters.emplace_back(names[std::min(begin + i, names.size() - 1)]);
-    }
-    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, parameters));
-    for (const Row& row : rows) {
-      RowReader reader(row);
-      const std::string name = reader.Text();
-      DPAR_RETURN_IF_ERROR(reader.status());
-      standings.insert_or_assign(name, ReadStanding(row));
-    }
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    const std::string name = reader.Text();
+    DPAR_RETURN_IF_ERROR(reader.status());
+    standings.insert_or_assign(name, ReadStanding(row));
   }
   return standings;
 }

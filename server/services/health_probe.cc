@@ -15,7 +15,7 @@
 #include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/status_macros.h"
-#include "server/store/data_directory.h"
+#include "server/files.h"
 
 namespace dpar {
 namespace {

@@ -15,9 +15,9 @@
 #include "server/ledger/ledger.h"
 #include "server/observe/metrics.h"
 #include "server/random_text.h"
+#include "server/resource_name.h"
 #include "server/services/budget_page.h"
 #include "server/services/page_size.h"
-#include "server/services/resource_name.h"
 #include "server/services/subject.h"
 #include "server/services/tenant_exists.h"
 #include "server/store/datasets.h"
@@ -181,8 +181,9 @@ absl::Status OperatorServiceImpl::MakeTenant(const v1::CreateTenantRequest& requ
   DPAR_RETURN_IF_ERROR(ValidateId("tenant_id", request.tenant_id()));
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   SecureRandom random;
-  absl::StatusOr<std::string> content_key = ReadFrom(
-      rooms_.database, [&](Transaction& transaction) { return TenantContentKey(transaction, request.tenant_id()); });
+  absl::StatusOr<std::string> content_key = ReadFrom(rooms_.database, [&](Transaction& transaction) {
+    return TenantContentKey(transaction, absl::StrCat("tenants/", request.tenant_id()));
+  });
   // A tenant that is there is refused, or was made by this very request; the witness directory has nothing to learn.
   if (absl::IsNotFound(content_key.status())) {
     // A tenant of a store that was rolled back, and is made again, gets the key that its data was recognised by.

@@ -70,7 +70,7 @@ class OverviewsTest : public ::testing::TestWithParam<Engine> {
     // A message that is not empty, as every plan is.
     stored.job.mutable_plan()->set_learning_rate(1.0 / 3.0);
     *stored.job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(created));
-    ASSERT_TRUE(Write([&](Transaction& t) { return Enqueue(t, stored, MakeJobTexts(stored.job)); }).ok());
+    ASSERT_TRUE(Write([&](Transaction& t) { return Enqueue(t, stored); }).ok());
   }
   void LeaseNext(absl::Time now) {
     ASSERT_TRUE(Write([&](Transaction& t) {

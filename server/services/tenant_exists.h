@@ -3,7 +3,7 @@
 #define DPAR_SERVER_SERVICES_TENANT_EXISTS_H_
 
 #include "absl/status/status.h"
-#include "server/services/resource_name.h"
+#include "server/resource_name.h"
 #include "server/store/database.h"
 #include "server/store/datasets.h"
 
@@ -11,7 +11,7 @@ namespace dpar {
 
 // NOT_FOUND / RESOURCE_NOT_FOUND when there is no such tenant.
 inline absl::Status TenantExists(Transaction& transaction, const TenantName& tenant) {
-  return TenantContentKey(transaction, tenant.id).status();
+  return TenantContentKey(transaction, tenant.name).status();
 }
 
 }  // namespace dpar

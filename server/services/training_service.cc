@@ -12,11 +12,12 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
+#include "server/admission/submit.h"
 #include "server/observe/metrics.h"
 #include "server/queue/queue.h"
+#include "server/resource_name.h"
 #include "server/services/download.h"
 #include "server/services/page_size.h"
-#include "server/services/resource_name.h"
 #include "server/services/subject.h"
 #include "server/services/tenant_exists.h"
 #include "server/services/watch.h"
@@ -25,7 +26,6 @@
 #include "server/store/once.h"
 #include "server/store/read_from.h"
 #include "server/witness/witness.h"
-#include "server/worker/submit.h"
 
 namespace dpar {
 namespace {

@@ -102,7 +102,7 @@ class WatchHubTest : public ::testing::Test {
     job.job.mutable_spec()->set_dataset(kDataset);
     job.job.mutable_plan()->set_steps(40);
     job.job.mutable_plan()->set_epsilon(1.5);
-    Write([&](Transaction& t) { return Enqueue(t, job, MakeJobTexts(job.job)); });
+    Write([&](Transaction& t) { return Enqueue(t, job); });
   }
   void LeaseJob() {
     Write([](Transaction& t) { return Lease(t, {"server", absl::Now(), absl::Minutes(1), 1, 0, 0}).status(); });

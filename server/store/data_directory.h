@@ -16,10 +16,10 @@
 #define DPAR_SERVER_STORE_DATA_DIRECTORY_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
 namespace dpar {
@@ -48,27 +48,19 @@ class DataDirectory {
   [[nodiscard]] std::string UploadFile(absl::string_view upload_name) const;
   [[nodiscard]] std::string DatasetFile(absl::string_view dataset_name) const;
   // Every lease of a job writes to a directory of its own: a worker that lost its lease cannot spoil the files of the
-  // next. Lease 0 stands for models that were made before there were leases.
+  // next.
   [[nodiscard]] std::string AttemptDirectory(absl::string_view job_name, int64_t lease) const;
   [[nodiscard]] std::string WeightsFile(absl::string_view job_name, int64_t lease) const;
   [[nodiscard]] std::string ScriptFile(absl::string_view job_name, int64_t lease) const;
 
+  // Calls `visit` with the name and the path of everything that lies where resources of a collection ("uploads",
+  // "datasets", "jobs") do, known to the store or not. UNAVAILABLE when that cannot be listed.
+  using Visit = std::function<absl::Status(const std::string& name, const std::string& path)>;
+  absl::Status ForEachResource(absl::string_view collection, const Visit& visit) const;
+
  private:
   std::string root_;
 };
-
-// Makes the names in a directory durable.
-absl::Status SyncDirectory(const std::string& directory);
-
-// Makes the directory that holds `path`, durably and with owner-only permissions.
-absl::Status MakeParentDirectory(const std::string& path);
-
-// Writes a file atomically and durably: temporary name, fsync, rename, fsync of the directory. `mode` as in chmod.
-absl::Status WriteFileDurably(const std::string& path, absl::string_view bytes, unsigned mode);
-absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
-
-// Removes a file or a directory tree; missing is fine.
-absl::Status RemoveTree(const std::string& path);
 
 }  // namespace dpar
 

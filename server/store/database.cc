@@ -1,21 +1,66 @@
 #include "server/store/database.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 
 namespace dpar {
 
-absl::Status Database::WriteGathered(const Body& ahead, const Body& body) {
-  return Write([&](Transaction& transaction) -> absl::Status {
-    DPAR_RETURN_IF_ERROR(ahead(transaction));
-    return body(transaction);
-  });
+absl::StatusOr<int64_t> Transaction::QueryInt(absl::string_view sql, const std::vector<Value>& parameters) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, Query(sql, parameters));
+  const Row none;
+  RowReader reader(rows.empty() ? none : rows[0]);
+  const int64_t value = reader.Int();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return value;
+}
+
+absl::StatusOr<std::vector<std::string>> Transaction::QueryTexts(absl::string_view sql,
+                                                                 const std::vector<Value>& parameters) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, Query(sql, parameters));
+  std::vector<std::string> texts;
+  texts.reserve(rows.size());
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    texts.push_back(reader.Text());
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return texts;
+}
+
+absl::StatusOr<std::vector<Row>> Transaction::QueryNames(absl::string_view sql, const std::vector<std::string>& names) {
+  // Engines keep the texts of statements, so there is one, for as many names; the last of them fills it up.
+  constexpr size_t kNamesAtOnce = 32;
+  std::vector<std::string> places;
+  for (size_t i = 1; i <= kNamesAtOnce; ++i) {
+    places.push_back(absl::StrCat("$", i));
+  }
+  const std::string text = absl::StrReplaceAll(sql, {{"($)", absl::StrCat("(", absl::StrJoin(places, ", "), ")")}});
+  std::vector<Row> all;
+  for (size_t begin = 0; begin < names.size(); begin += kNamesAtOnce) {
+    std::vector<Value> parameters;
+    for (size_t i = 0; i < kNamesAtOnce; ++i) {
+      parameters.emplace_back(names[std::min(begin + i, names.size() - 1)]);
+    }
+    DPAR_ASSIGN_OR_RETURN(std::vector<Row> rows, Query(text, parameters));
+    std::move(rows.begin(), rows.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+absl::Status Transaction::ExecuteOne(absl::string_view sql, const std::vector<Value>& parameters,
+                                     const absl::Status& otherwise) {
+  DPAR_ASSIGN_OR_RETURN(const int64_t changed, Execute(sql, parameters));
+  return changed == 1 ? absl::OkStatus() : otherwise;
 }
 
 absl::Status CheckParameters(const std::vector<Value>& parameters) {

@@ -13,12 +13,6 @@
 // snapshots would need no locks, but track index pages: reservations on different budgets of a small table then abort
 // one another, most of the time with 64 clients. Guards, in the order in which they are taken: tenant (its uploads and
 // datasets), dataset (its jobs), job, budget (its ledger).
-//
-// Statements that travel to a server together (QueryAhead, ExecuteLater) change nothing of this: it runs them one after
-// the other, guards in the order in which they were announced, and each sees what was committed until it began, so also
-// until the guard before it was had. A change that travels with the commit is refused by the server itself when it
-// touches another number of rows than one, before it reaches the commit. Those of several callers may share one
-// transaction of the server's (WriteGathered): gathered_transaction.h says why they stay apart all the same.
 #ifndef DPAR_SERVER_STORE_DATABASE_H_
 #define DPAR_SERVER_STORE_DATABASE_H_
 
@@ -34,6 +28,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace dpar {
 
@@ -80,19 +75,16 @@ class Transaction {
   // Runs one statement. A violated constraint is ALREADY_EXISTS; a full disk or a lost server UNAVAILABLE; parameters
   // as in CheckParameters.
   virtual absl::StatusOr<std::vector<Row>> Query(absl::string_view sql, const std::vector<Value>& parameters) = 0;
+  // The same for a statement whose result is one integer, as a count; DATA_LOSS when it is something else.
+  absl::StatusOr<int64_t> QueryInt(absl::string_view sql, const std::vector<Value>& parameters);
+  // The same for a statement whose result is one column of texts.
+  absl::StatusOr<std::vector<std::string>> QueryTexts(absl::string_view sql, const std::vector<Value>& parameters);
+  // The same for a statement that ends in a list of names, for which it has "IN ($)". Rows come in any order.
+  absl::StatusOr<std::vector<Row>> QueryNames(absl::string_view sql, const std::vector<std::string>& names);
   // Runs one statement and returns how many rows it changed.
   virtual absl::StatusOr<int64_t> Execute(absl::string_view sql, const std::vector<Value>& parameters) = 0;
-  // Runs one statement that changes exactly one row, at any time before the next Query or Execute or the commit, which
-  // then fails with `otherwise` when it changed another number. Statements in a row that need no answer of their own so
-  // reach a server together.
-  virtual absl::Status ExecuteLater(absl::string_view sql, const std::vector<Value>& parameters,
-                                    const absl::Status& otherwise) = 0;
-  // Announces a Query of this text and these parameters: a server is asked for all that was announced together with the
-  // next Query, in the order of the announcements, and each answer is kept for its Query. A statement that changes
-  // something makes it forget what it kept, so that no answer is older than a change of this transaction.
-  virtual absl::Status QueryAhead(absl::string_view sql, const std::vector<Value>& parameters) = 0;
-  // The same for a SELECT of one guard by its name, $1, that ends with for_update().
-  virtual absl::Status LockAhead(Guard guard, const std::string& name, absl::string_view sql) = 0;
+  // Runs one statement that changes exactly one row; `otherwise` when it changed another number.
+  absl::Status ExecuteOne(absl::string_view sql, const std::vector<Value>& parameters, const absl::Status& otherwise);
   // Waits until no other transaction holds the row of that name (a budget's id), and holds it until this one ends. A
   // row that is not there is no error.
   virtual absl::Status Lock(Guard guard, const std::string& name) = 0;
@@ -101,11 +93,8 @@ class Transaction {
   [[nodiscard]] virtual absl::string_view for_update() const = 0;
   // What a SELECT ends with that takes only rows which no other transaction holds, and holds them.
   [[nodiscard]] virtual absl::string_view skip_locked() const = 0;
-  // Counts one of something that no guard guards, as a tenant's jobs: how many others have counted before whose changes
-  // are committed together with this body's and are not seen by its queries (Database::WriteGathered).
-  virtual int64_t CountUnseen(const std::string& what) = 0;
-  // Tells whoever listens, in every process that shares the store, soon after this transaction is committed. A notice
-  // may be lost with this process: it shortens a wait, and nothing else may depend on it.
+  // Tells whoever listens, in every process that shares the store, once this transaction is committed. A listener may
+  // miss a notice: it shortens a wait, and nothing else may depend on it.
   virtual absl::Status Notify(const std::string& notice) = 0;
 };
 
@@ -133,11 +122,6 @@ class Database {
   // after a deadlock, so it must not have effects of its own. UNAVAILABLE when the outcome of the commit is unknown,
   // too: whoever tries again looks first at what is there.
   virtual absl::Status Write(const Body& body) = 0;
-  // The same for a body that reads only what `ahead` announces (QueryAhead, LockAhead), all its guards among it, and
-  // changes something only by ExecuteLater. Such bodies that arrive together and have no guard in common may be
-  // committed together, none of them seeing what the others change. A body that does something else after all is not
-  // wrong, but runs twice.
-  virtual absl::Status WriteGathered(const Body& ahead, const Body& body);
   // The same for reading: one consistent snapshot.
   virtual absl::Status Read(const Body& body) = 0;
   // UNAVAILABLE when the name stays taken for longer than `patience`.
@@ -158,11 +142,17 @@ absl::StatusOr<std::unique_ptr<Database>> OpenPostgres(const std::string& uri);
 // INVALID_ARGUMENT for a text with a NUL byte and a number that is not finite: not every engine gives those back.
 absl::Status CheckParameters(const std::vector<Value>& parameters);
 
+inline constexpr int64_t kSchemaVersion = 1;
+
 // Brings the schema to the present version; refuses one that is newer than this program.
 absl::Status Migrate(Database& database);
-// The same up to a version, which tests of upgrades begin with.
-inline constexpr int64_t kSchemaVersion = 9;
-absl::Status MigrateTo(Database& database, int64_t version);
+// What brings a store from one version to the next: statements for both engines, and those for PostgreSQL alone.
+struct SchemaStep {
+  absl::string_view both;
+  absl::string_view postgres;
+};
+// Migrate with a list of steps, of which each store runs those that it lacks.
+absl::Status MigrateBy(Database& database, absl::Span<const SchemaStep> steps);
 // OK when the store has the present version, without changing it; FAILED_PRECONDITION otherwise.
 absl::Status CheckSchema(Transaction& transaction);
 

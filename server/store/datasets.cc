@@ -6,31 +6,18 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/resource_name.h"
 #include "server/store/message_text.h"
 #include "server/store/paging.h"
 
 namespace dpar {
 namespace {
 
-// tenants/{t} of tenants/{t}/...
-std::string TenantOf(const std::string& name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
-
 absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::string_view what,
                            absl::string_view who = "a tenant") {
   return MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
                    absl::StrCat(who, " may have at most ", maximum, " ", what),
                    {{"limit", limit}, {"maximum", absl::StrCat(maximum)}});
-}
-
-absl::StatusOr<int64_t> Count(Transaction& transaction, absl::string_view sql, const std::vector<Value>& parameters) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, parameters));
-  if (rows.size() != 1) {
-    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a count has no single result");
-  }
-  RowReader reader(rows[0]);
-  const int64_t count = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return count;
 }
 
 constexpr absl::string_view kDatasetColumns =
@@ -61,12 +48,11 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   return stored;
 }
 
-std::string DatasetText(absl::string_view lock) {
-  return absl::StrCat("SELECT ", kDatasetColumns, " FROM datasets WHERE name = $1 AND delete_time IS NULL", lock);
-}
-
 absl::StatusOr<StoredDataset> LoadDataset(Transaction& transaction, const std::string& name, absl::string_view lock) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(DatasetText(lock), {name}));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
+                                                       " FROM datasets WHERE name = $1 AND delete_time IS NULL", lock),
+                                          {name}));
   if (rows.empty()) {
     return ResourceNotFound(name);
   }
@@ -110,28 +96,21 @@ absl::Status InsertTenant(Transaction& transaction, const std::string& tenant_id
 }
 
 absl::Status CheckTenantCount(Transaction& transaction, int64_t max_tenants) {
-  DPAR_ASSIGN_OR_RETURN(const int64_t present, Count(transaction, "SELECT COUNT(*) FROM tenants", {}));
+  DPAR_ASSIGN_OR_RETURN(const int64_t present, transaction.QueryInt("SELECT COUNT(*) FROM tenants", {}));
   return present > max_tenants ? LimitExceeded("max_tenants", max_tenants, "tenants", "this server") : absl::OkStatus();
 }
 
-absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std::string& tenant_id) {
-  const std::string name = absl::StrCat("tenants/", tenant_id);
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT content_key FROM tenants WHERE name = $1", {name}));
-  if (rows.empty()) {
-    return ResourceNotFound(name);
+absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std::string& tenant) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> keys,
+                        transaction.QueryTexts("SELECT content_key FROM tenants WHERE name = $1", {tenant}));
+  if (keys.empty()) {
+    return ResourceNotFound(tenant);
   }
-  RowReader reader(rows[0]);
-  const std::string key = reader.Text();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return absl::HexStringToBytes(key);
+  return absl::HexStringToBytes(keys[0]);
 }
 
 absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_size, const std::string& page_token) {
-  PagePosition after;
-  if (!page_token.empty()) {
-    DPAR_ASSIGN_OR_RETURN(after, ParsePageToken(page_token));
-  }
+  DPAR_ASSIGN_OR_RETURN(const PagePosition after, ParsePageToken(page_token));
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                         transaction.Query("SELECT name, create_time FROM tenants WHERE (create_time, name) > ($1, $2) "
                                           "ORDER BY create_time, name LIMIT $3",
@@ -143,13 +122,9 @@ absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_si
     tenant.set_name(reader.Text());
     *tenant.mutable_create_time() = ToTimestamp(reader.Int());
     DPAR_RETURN_IF_ERROR(reader.status());
-    if (static_cast<int64_t>(page.tenants.size()) == page_size) {
-      const v1::Tenant& last = page.tenants.back();
-      page.next_page_token = MakePageToken({ToMicroseconds(last.create_time()), last.name()});
-      break;
-    }
     page.tenants.push_back(std::move(tenant));
   }
+  page.next_page_token = CutPage(page.tenants, page_size);
   return page;
 }
 
@@ -164,7 +139,7 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& stored
   const std::string tenant = TenantOf(dataset.name());
   DPAR_ASSIGN_OR_RETURN(
       const int64_t present,
-      Count(transaction, "SELECT COUNT(*) FROM datasets WHERE tenant = $1 AND delete_time IS NULL", {tenant}));
+      transaction.QueryInt("SELECT COUNT(*) FROM datasets WHERE tenant = $1 AND delete_time IS NULL", {tenant}));
   if (present >= max_datasets) {
     return LimitExceeded("max_datasets", max_datasets, "datasets; delete one first");
   }
@@ -187,35 +162,19 @@ absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::s
   return LoadDataset(transaction, name, transaction.for_update());
 }
 
-absl::Status GetDatasetAhead(Transaction& transaction, const std::string& name) {
-  return transaction.QueryAhead(DatasetText(""), {name});
-}
-
-absl::Status LockDatasetAhead(Transaction& transaction, const std::string& name) {
-  return transaction.LockAhead(Guard::kDataset, name, DatasetText(transaction.for_update()));
-}
-
 absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT COALESCE(budget_id, '') FROM datasets WHERE name = $1", {name}));
-  std::string budget_id;
-  if (!rows.empty()) {
-    RowReader reader(rows[0]);
-    budget_id = reader.Text();
-    DPAR_RETURN_IF_ERROR(reader.status());
-  }
-  if (budget_id.empty()) {
+  DPAR_ASSIGN_OR_RETURN(
+      std::vector<std::string> budgets,
+      transaction.QueryTexts("SELECT budget_id FROM datasets WHERE name = $1 AND budget_id IS NOT NULL", {name}));
+  if (budgets.empty()) {
     return ResourceNotFound(absl::StrCat(name, "/budget"));
   }
-  return budget_id;
+  return std::move(budgets[0]);
 }
 
 absl::StatusOr<BudgetNamePage> ListBudgetNames(Transaction& transaction, const std::string& tenant, int64_t page_size,
                                                const std::string& page_token) {
-  PagePosition after;
-  if (!page_token.empty()) {
-    DPAR_ASSIGN_OR_RETURN(after, ParsePageToken(page_token));
-  }
+  DPAR_ASSIGN_OR_RETURN(const PagePosition after, ParsePageToken(page_token));
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
       transaction.Query("SELECT name, budget_id, create_time FROM datasets WHERE ($1 = '' OR tenant = $1) AND "
@@ -246,16 +205,13 @@ absl::StatusOr<FullestBudgets> ListFullestBudgets(Transaction& transaction, int6
   FullestBudgets fullest;
   DPAR_ASSIGN_OR_RETURN(fullest.budgets, FullestFirst(transaction, "", limit));
   DPAR_ASSIGN_OR_RETURN(fullest.total,
-                        Count(transaction, "SELECT COUNT(*) FROM datasets WHERE budget_id IS NOT NULL", {}));
+                        transaction.QueryInt("SELECT COUNT(*) FROM datasets WHERE budget_id IS NOT NULL", {}));
   return fullest;
 }
 
 absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::string& tenant, int64_t page_size,
                                          const std::string& page_token) {
-  PagePosition after;
-  if (!page_token.empty()) {
-    DPAR_ASSIGN_OR_RETURN(after, ParsePageToken(page_token));
-  }
+  DPAR_ASSIGN_OR_RETURN(const PagePosition after, ParsePageToken(page_token));
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
       transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
@@ -265,42 +221,30 @@ absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::st
   DatasetPage page;
   for (const Row& row : rows) {
     DPAR_ASSIGN_OR_RETURN(StoredDataset stored, ReadDataset(row));
-    if (static_cast<int64_t>(page.datasets.size()) == page_size) {
-      const v1::Dataset& last = page.datasets.back();
-      page.next_page_token = MakePageToken({ToMicroseconds(last.create_time()), last.name()});
-      break;
-    }
     page.datasets.push_back(std::move(stored.dataset));
   }
+  page.next_page_token = CutPage(page.datasets, page_size);
   return page;
 }
 
 absl::Status MarkDatasetDeleted(Transaction& transaction, const std::string& name, absl::Time now) {
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute("UPDATE datasets SET delete_time = $1 WHERE name = $2 AND delete_time IS NULL",
-                          {absl::ToUnixMicros(now), name}));
-  return changed == 1 ? absl::OkStatus() : ResourceNotFound(name);
+  return transaction.ExecuteOne("UPDATE datasets SET delete_time = $1 WHERE name = $2 AND delete_time IS NULL",
+                                {absl::ToUnixMicros(now), name}, ResourceNotFound(name));
 }
 
 absl::StatusOr<bool> DatasetIdTaken(Transaction& transaction, const std::string& name) {
   DPAR_ASSIGN_OR_RETURN(const int64_t count,
-                        Count(transaction, "SELECT COUNT(*) FROM datasets WHERE name = $1", {name}));
+                        transaction.QueryInt("SELECT COUNT(*) FROM datasets WHERE name = $1", {name}));
   return count != 0;
 }
 
 absl::StatusOr<std::optional<std::string>> FindBudgetByContent(Transaction& transaction, const std::string& tenant,
                                                                const std::string& content_digest) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT budget_id FROM contents WHERE tenant = $1 AND content_digest = $2",
-                                          {tenant, content_digest}));
-  if (rows.empty()) {
-    return std::nullopt;
-  }
-  RowReader reader(rows[0]);
-  std::string budget_id = reader.Text();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return budget_id;
+  DPAR_ASSIGN_OR_RETURN(
+      std::vector<std::string> budgets,
+      transaction.QueryTexts("SELECT budget_id FROM contents WHERE tenant = $1 AND content_digest = $2",
+                             {tenant, content_digest}));
+  return budgets.empty() ? std::nullopt : std::optional(std::move(budgets[0]));
 }
 
 absl::Status RememberContent(Transaction& transaction, const std::string& tenant, const std::string& content_digest,
@@ -314,8 +258,8 @@ absl::Status RememberContent(Transaction& transaction, const std::string& tenant
 absl::Status InsertUpload(Transaction& transaction, const StoredUpload& upload, int64_t max_open) {
   const std::string& tenant = upload.declared.parent();
   DPAR_ASSIGN_OR_RETURN(const int64_t open,
-                        Count(transaction, "SELECT COUNT(*) FROM uploads WHERE tenant = $1 AND state = $2",
-                              {tenant, int64_t{v1::Upload::OPEN}}));
+                        transaction.QueryInt("SELECT COUNT(*) FROM uploads WHERE tenant = $1 AND state = $2",
+                                             {tenant, int64_t{v1::Upload::OPEN}}));
   if (open >= max_open) {
     return LimitExceeded("max_open_uploads", max_open, "open uploads; finish one first");
   }
@@ -361,13 +305,12 @@ absl::StatusOr<std::vector<std::string>> OpenUploadsBefore(Transaction& transact
 }
 
 absl::StatusOr<int64_t> CountOpenUploads(Transaction& transaction) {
-  return Count(transaction, "SELECT COUNT(*) FROM uploads WHERE state = $1", {int64_t{v1::Upload::OPEN}});
+  return transaction.QueryInt("SELECT COUNT(*) FROM uploads WHERE state = $1", {int64_t{v1::Upload::OPEN}});
 }
 
 absl::Status SetUploadState(Transaction& transaction, const std::string& name, v1::Upload::State state) {
-  DPAR_ASSIGN_OR_RETURN(const int64_t changed,
-                        transaction.Execute("UPDATE uploads SET state = $1 WHERE name = $2", {int64_t{state}, name}));
-  return changed == 1 ? absl::OkStatus() : ResourceNotFound(name);
+  return transaction.ExecuteOne("UPDATE uploads SET state = $1 WHERE name = $2", {int64_t{state}, name},
+                                ResourceNotFound(name));
 }
 
 absl::StatusOr<std::optional<std::string>> FindAnswer(Transaction& transaction, const std::string& scope,
@@ -409,17 +352,16 @@ absl::StatusOr<bool> ClaimAnswer(Transaction& transaction, const std::string& sc
 
 absl::Status StoreAnswer(Transaction& transaction, const std::string& scope, const std::string& request_id,
                          const std::string& answer) {
-  return transaction.ExecuteLater(
+  return transaction.ExecuteOne(
       "UPDATE answers SET answer = $3 WHERE scope = $1 AND request_id = $2",
       {scope, request_id, absl::Base64Escape(answer)},
       MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "the id of a request was not claimed"));
 }
 
 absl::StatusOr<int64_t> ForgetAnswers(Transaction& transaction, absl::Time before, int64_t most) {
-  // Jobs of stores before schema version 3 are tied to their requests by these answers alone.
   return transaction.Execute(
       "DELETE FROM answers WHERE (scope, request_id) IN (SELECT scope, request_id FROM answers WHERE create_time < $1 "
-      "AND scope NOT LIKE '%:CreateJob' ORDER BY create_time LIMIT $2)",
+      "ORDER BY create_time LIMIT $2)",
       {absl::ToUnixMicros(before), most});
 }
 

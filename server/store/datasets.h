@@ -22,7 +22,8 @@ absl::Status InsertTenant(Transaction& transaction, const std::string& tenant_id
                           absl::Time now);
 // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED when there are more than `max_tenants`.
 absl::Status CheckTenantCount(Transaction& transaction, int64_t max_tenants);
-absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std::string& tenant_id);
+// Of tenants/{t}.
+absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std::string& tenant);
 struct TenantPage {
   std::vector<v1::Tenant> tenants;
   std::string next_page_token;
@@ -42,9 +43,6 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& datase
 absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name);
 // The same for whoever adds to its jobs: no other transaction does, nor deletes it, until this one ends.
 absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name);
-// Announce them (Transaction::QueryAhead).
-absl::Status GetDatasetAhead(Transaction& transaction, const std::string& name);
-absl::Status LockDatasetAhead(Transaction& transaction, const std::string& name);
 // The budget of a dataset, deleted or not. NOT_FOUND when there never was one, or it is public.
 absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name);
 // Which budget a private dataset has.

@@ -129,29 +129,6 @@ TEST_P(GroupCommitTest, AViolatedConstraintIsItsOwn) {
   EXPECT_EQ(std::count(outcomes.begin(), outcomes.end(), absl::OkStatus()), kThreads / 2);
 }
 
-TEST_P(GroupCommitTest, AChangeOfNoRowIsItsOwn) {
-  std::vector<absl::Status> outcomes(kThreads);
-  WriteTogether([&](int i) {
-    outcomes[static_cast<size_t>(i)] = store_.database().Write([&](Transaction& t) -> absl::Status {
-      DPAR_RETURN_IF_ERROR(Insert(t, i));
-      // What the body makes of it does not matter.
-      t.ExecuteLater("UPDATE rows SET id = id WHERE id = $1", {int64_t{i % 2 == 0 ? i : -1}},
-                     absl::DataLossError("no row"))
-          .IgnoreError();
-      return absl::OkStatus();
-    });
-  });
-  std::vector<int64_t> expected;
-  for (int i = 0; i < kThreads; ++i) {
-    const absl::Status& outcome = outcomes[static_cast<size_t>(i)];
-    EXPECT_EQ(outcome, i % 2 == 0 ? absl::OkStatus() : absl::DataLossError("no row"));
-    if (i % 2 == 0) {
-      expected.push_back(i);
-    }
-  }
-  EXPECT_THAT(Ids(), ElementsAreArray(expected));
-}
-
 TEST(GroupCommit, EachSeesThoseBeforeItAndNoticesFollowCommits) {
   TemporaryStore store;
   Database& database = store.database();

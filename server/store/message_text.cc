@@ -4,7 +4,6 @@
 #include <google/protobuf/util/time_util.h>
 
 #include "absl/strings/escaping.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 
@@ -40,9 +39,6 @@ std::string PackMessage(const google::protobuf::Message& message) {
 }
 
 absl::Status UnpackMessage(const std::string& text, google::protobuf::Message& message) {
-  if (absl::StartsWith(text, "{")) {
-    return TextToMessage(text, message);
-  }
   std::string bytes;
   return !text.empty() && absl::Base64Unescape(text, &bytes) && message.ParseFromString(bytes) ? absl::OkStatus()
                                                                                                : Unreadable();

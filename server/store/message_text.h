@@ -24,7 +24,7 @@ absl::Status TextToMessage(const std::string& text, google::protobuf::Message& m
 
 // A message in base64, for what is read far more often than by people: a twentieth of what JSON takes to read.
 std::string PackMessage(const google::protobuf::Message& message);
-// Takes the JSON of rows of schema version 4 and before, too. DATA_LOSS / STORE_CORRUPT for anything else.
+// DATA_LOSS / STORE_CORRUPT when the text is not that message.
 absl::Status UnpackMessage(const std::string& text, google::protobuf::Message& message);
 
 google::protobuf::Timestamp ToTimestamp(int64_t microseconds);

@@ -1,7 +1,5 @@
 #include "server/store/paging.h"
 
-#include <vector>
-
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -12,6 +10,9 @@ namespace dpar {
 std::string MakePageToken(const PagePosition& position) { return absl::StrCat(position.time, ":", position.name); }
 
 absl::StatusOr<PagePosition> ParsePageToken(absl::string_view token) {
+  if (token.empty()) {
+    return PagePosition();
+  }
   const std::vector<std::string> parts = absl::StrSplit(token, absl::MaxSplits(':', 1));
   PagePosition position;
   if (parts.size() != 2 || !absl::SimpleAtoi(parts[0], &position.time) || parts[1].empty()) {

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/store/message_text.h"
 
 namespace dpar {
 
@@ -17,8 +19,19 @@ struct PagePosition {
 
 std::string MakePageToken(const PagePosition& position);
 
-// INVALID_ARGUMENT / INVALID_FIELD unless `token` came from MakePageToken.
+// The beginning for an empty token. INVALID_ARGUMENT / INVALID_FIELD unless it came from MakePageToken.
 absl::StatusOr<PagePosition> ParsePageToken(absl::string_view token);
+
+// Drops what was read past the page's size, to see whether there is more: the token of the next page, empty when this
+// is the last. Items have a name and a create_time.
+template <typename Item>
+std::string CutPage(std::vector<Item>& items, int64_t page_size) {
+  if (static_cast<int64_t>(items.size()) <= page_size) {
+    return "";
+  }
+  items.resize(static_cast<size_t>(page_size));
+  return MakePageToken({ToMicroseconds(items.back().create_time()), items.back().name()});
+}
 
 }  // namespace dpar
 

@@ -34,11 +34,6 @@ constexpr char kSessionSettings[] =
     "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '60s'; "
     "SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; "
     "SET tcp_keepalives_count = 3; SET client_min_messages = warning";
-// Without compiling: what must be read as a whole all the same counts as very expensive then.
-constexpr char kPlanByIndexes[] =
-    "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; SET enable_hashjoin = off; "
-    "SET enable_mergejoin = off; SET jit = off";
-
 using ResultPointer = std::unique_ptr<PGresult, decltype(&PQclear)>;
 
 // PostgreSQL's own words, on one line. They name tables and constraints, and in a violated one the key: ids, no content
@@ -52,9 +47,6 @@ std::string Words(const char* message) {
 absl::Status StateError(absl::string_view state, const std::string& words) {
   if (state == "40001" || state == "40P01") {
     return absl::AbortedError(words);
-  }
-  if (state == "22012") {
-    return absl::OutOfRangeError(words);
   }
   if (absl::StartsWith(state, "23")) {
     return MakeError(absl::StatusCode::kAlreadyExists, v1::RESOURCE_EXISTS, words);
@@ -158,7 +150,7 @@ bool Succeeded(const PGresult* result) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(const std::string& uri, Plans plans) {
+absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(const std::string& uri) {
   // Later keywords win, so the URI may set another timeout.
   const char* const keywords[] = {"connect_timeout",
                                   "application_name",
@@ -178,11 +170,9 @@ absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(con
   // Errors come as results; notices would go to stderr.
   PQsetNoticeProcessor(
       raw, [](void*, const char*) {}, nullptr);
-  for (const char* const settings : {kSessionSettings, plans == Plans::kByIndexes ? kPlanByIndexes : ""}) {
-    const ResultPointer settled(PQexec(raw, settings), &PQclear);
-    if (!Succeeded(settled.get()) && PQresultStatus(settled.get()) != PGRES_EMPTY_QUERY) {
-      return ResultError(raw, settled.get());
-    }
+  const ResultPointer settled(PQexec(raw, kSessionSettings), &PQclear);
+  if (!Succeeded(settled.get())) {
+    return ResultError(raw, settled.get());
   }
   return connection;
 }
@@ -214,50 +204,6 @@ absl::StatusOr<PostgresConnection::Result> PostgresConnection::Run(absl::string_
     return ResultError(raw_.get(), result.get());
   }
   return ToResult(result.get());
-}
-
-absl::Status PostgresConnection::RunAll(const std::vector<Statement>& statements, std::vector<Result>& results) {
-  std::vector<const char*> names;
-  for (const Statement& statement : statements) {
-    DPAR_ASSIGN_OR_RETURN(names.emplace_back(), Prepare(statement.sql));
-  }
-  PGconn* const raw = raw_.get();
-  bool sent = PQenterPipelineMode(raw) == 1;
-  for (size_t i = 0; sent && i < statements.size(); ++i) {
-    const Parameters texts(statements[i].parameters);
-    sent = PQsendQueryPrepared(raw, names[i], static_cast<int>(texts.pointers.size()), texts.pointers.data(),
-                               /*paramLengths=*/nullptr, /*paramFormats=*/nullptr, /*resultFormat=*/0) == 1;
-  }
-  if (!sent || PQpipelineSync(raw) != 1) {
-    return ResultError(raw, nullptr);
-  }
-  const absl::Status status = Collect(statements.size(), results);
-  return PQexitPipelineMode(raw) == 1 || !status.ok() ? status : ResultError(raw, nullptr);
-}
-
-absl::Status PostgresConnection::Collect(size_t count, std::vector<Result>& results) {
-  absl::Status status;
-  // Every statement's result and the null pointer after it, whatever they are, and then the end of the pipeline: only
-  // after that does the connection take statements again.
-  for (size_t i = 0; i < count; ++i) {
-    const ResultPointer result(PQgetResult(raw_.get()), &PQclear);
-    if (status.ok() && (result == nullptr || !Succeeded(result.get()))) {
-      status = ResultError(raw_.get(), result.get());
-    }
-    if (status.ok()) {
-      absl::StatusOr<Result> read = ToResult(result.get());
-      status = read.status();
-      if (read.ok()) {
-        results.push_back(*std::move(read));
-      }
-    }
-    const ResultPointer separator(PQgetResult(raw_.get()), &PQclear);
-  }
-  const ResultPointer end(PQgetResult(raw_.get()), &PQclear);
-  if (status.ok() && PQresultStatus(end.get()) != PGRES_PIPELINE_SYNC) {
-    status = ResultError(raw_.get(), end.get());
-  }
-  return status;
 }
 
 absl::StatusOr<std::vector<std::string>> PostgresConnection::AwaitNotices(absl::Duration patience,

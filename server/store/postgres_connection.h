@@ -21,13 +21,8 @@ namespace dpar {
 // Not thread-safe.
 class PostgresConnection {
  public:
-  // How statements are planned: as PostgreSQL does unless told otherwise, or once for all parameters and by indexes.
-  // Statements over arrays of parameters need the second: they are kept for as long as the connection, and one that was
-  // planned while its table was small would go on reading all of it when it is large, or be planned anew for each
-  // array.
-  enum class Plans { kUsual, kByIndexes };
   // UNAVAILABLE when the server does not answer within some seconds.
-  static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri, Plans plans = Plans::kUsual);
+  static absl::StatusOr<std::unique_ptr<PostgresConnection>> Open(const std::string& uri);
 
   explicit PostgresConnection(PGconn* raw) : raw_(raw, &PQfinish) {}
 
@@ -41,14 +36,6 @@ class PostgresConnection {
   // in CheckParameters.
   absl::StatusOr<Result> Run(absl::string_view sql, const std::vector<Value>& parameters);
 
-  struct Statement {
-    std::string sql;
-    std::vector<Value> parameters;
-  };
-  // The same for several statements, which travel together. Their parameters were checked. The first error is returned,
-  // and none of the rest was run then; `results` are of those before it. A division by zero is OUT_OF_RANGE.
-  absl::Status RunAll(const std::vector<Statement>& statements, std::vector<Result>& results);
-
   // False once the connection was lost.
   [[nodiscard]] bool usable() const { return PQstatus(raw_.get()) == CONNECTION_OK; }
 
@@ -59,8 +46,6 @@ class PostgresConnection {
  private:
   // Its name, which stays.
   absl::StatusOr<const char*> Prepare(absl::string_view sql);
-  // What comes back for `count` statements in a pipeline.
-  absl::Status Collect(size_t count, std::vector<Result>& results);
 
   std::unique_ptr<PGconn, decltype(&PQfinish)> raw_;
   absl::flat_hash_map<std::string, std::unique_ptr<const std::string>> statements_;  // SQL text to its name

@@ -22,7 +22,6 @@
 #include "core/status_macros.h"
 #include "server/store/busy_names.h"
 #include "server/store/database.h"
-#include "server/store/turn_line.h"
 #include "server/store/unavailable.h"
 
 namespace dpar {
@@ -38,8 +37,6 @@ constexpr int kReaderCacheKibibytes = 2'000;
 constexpr int kCheckpointPages = 4096;
 // What the connection that writes keeps of the database in memory, at most. What it keeps it need not read again.
 constexpr int kWriterCacheKibibytes = 65'536;
-// Transactions in one commit. What they wrote stays in memory until then, and the first waits for the last.
-constexpr size_t kMaxGroup = 64;
 
 absl::Status SqliteError(sqlite3* connection, int code) {
   const std::string detail = absl::StrCat("SQLite: ", sqlite3_errmsg(connection));
@@ -200,42 +197,20 @@ class SqliteTransaction final : public Transaction {
     return sqlite3_changes64(connection_.raw());
   }
 
-  absl::Status ExecuteLater(absl::string_view sql, const std::vector<Value>& parameters,
-                            const absl::Status& otherwise) override {
-    DPAR_ASSIGN_OR_RETURN(const int64_t changed, Execute(sql, parameters));
-    if (changed != 1) {
-      unchanged_ = otherwise;
-    }
-    return unchanged_;
-  }
-
-  // Nothing is far away.
-  absl::Status QueryAhead(absl::string_view /*sql*/, const std::vector<Value>& /*parameters*/) override {
-    return absl::OkStatus();
-  }
-  absl::Status LockAhead(Guard /*guard*/, const std::string& /*name*/, absl::string_view /*sql*/) override {
-    return absl::OkStatus();
-  }
   // A transaction that writes has the whole store to itself.
   absl::Status Lock(Guard /*guard*/, const std::string& /*name*/) override { return absl::OkStatus(); }
   [[nodiscard]] absl::string_view for_update() const override { return ""; }
   [[nodiscard]] absl::string_view skip_locked() const override { return ""; }
-  // Each body of a group sees what those before it did.
-  int64_t CountUnseen(const std::string& /*what*/) override { return 0; }
 
   absl::Status Notify(const std::string& notice) override {
     notices_.push_back(notice);
     return absl::OkStatus();
   }
   [[nodiscard]] std::vector<std::string> TakeNotices() { return std::move(notices_); }
-  // The error of a statement that was to change one row and did not: whatever the body made of it, nothing is
-  // committed.
-  [[nodiscard]] const absl::Status& unchanged() const { return unchanged_; }
 
  private:
   Connection& connection_;
   std::vector<std::string> notices_;
-  absl::Status unchanged_;
 };
 
 // Rolls back what is open when it goes, also when memory runs out. The error that ended the transaction is the one to
@@ -258,28 +233,15 @@ class RollBackUnlessCommitted {
   Connection& connection_;
 };
 
-absl::Status RunBody(const Database::Body& body, SqliteTransaction& transaction) {
-  DPAR_RETURN_IF_ERROR(body(transaction));
-  return transaction.unchanged();
-}
-
-// Runs `body` between `begin` and COMMIT, or rolls back.
-absl::Status RunTransaction(Connection& connection, absl::string_view begin, SqliteTransaction& transaction,
-                            const Database::Body& body) {
-  DPAR_RETURN_IF_ERROR(connection.Run(begin));
-  const RollBackUnlessCommitted roll_back(connection);
-  DPAR_RETURN_IF_ERROR(RunBody(body, transaction));
-  return connection.Run("COMMIT");
-}
-
-// A transaction whose caller waits for it.
-struct WriteTurn : Turn {
+// A transaction that waits to be committed. Its caller waits for `done`.
+struct WriteTurn {
   explicit WriteTurn(const Database::Body& its_body) : body(its_body) {}
 
   const Database::Body& body;
   absl::Status status;
-  std::exception_ptr thrown;  // by the body; whoever waits gets it
+  std::exception_ptr thrown;  // by the body; its caller rethrows it
   std::vector<std::string> notices;
+  bool done = false;
 };
 
 // Runs one body of a group in a savepoint. An error is one of the savepoint itself, and ends the group.
@@ -287,7 +249,7 @@ absl::Status RunTurn(Connection& connection, const RollBackUnlessCommitted& whol
   DPAR_RETURN_IF_ERROR(connection.Run("SAVEPOINT turn"));
   SqliteTransaction transaction(connection);
   try {
-    turn.status = RunBody(turn.body, transaction);
+    turn.status = turn.body(transaction);
   } catch (...) {
     turn.thrown = std::current_exception();
   }
@@ -301,6 +263,14 @@ absl::Status RunTurn(Connection& connection, const RollBackUnlessCommitted& whol
     turn.notices = transaction.TakeNotices();
   }
   return connection.Run("RELEASE turn");
+}
+
+absl::Status RunRead(Connection& connection, const Database::Body& body) {
+  DPAR_RETURN_IF_ERROR(connection.Run("BEGIN"));
+  const RollBackUnlessCommitted roll_back(connection);
+  SqliteTransaction transaction(connection);
+  DPAR_RETURN_IF_ERROR(body(transaction));
+  return connection.Run("COMMIT");
 }
 
 // Runs and commits them all.
@@ -320,7 +290,7 @@ class SqliteDatabase final : public Database {
 
   absl::Status Write(const Body& body) override {
     WriteTurn turn(body);
-    if (const std::vector<WriteTurn*> group = turns_.Join(turn); !group.empty()) {
+    if (const std::vector<WriteTurn*> group = AwaitTurn(turn); !group.empty()) {
       Lead(group);
     }
     if (turn.thrown != nullptr) {
@@ -338,13 +308,9 @@ class SqliteDatabase final : public Database {
     return absl::OkStatus();
   }
 
-  // Those that arrive together are committed together, whatever they do.
-  absl::Status WriteGathered(const Body& /*ahead*/, const Body& body) override { return Write(body); }
-
   absl::Status Read(const Body& body) override {
     DPAR_ASSIGN_OR_RETURN(std::unique_ptr<Connection> reader, TakeReader());
-    SqliteTransaction transaction(*reader);
-    absl::Status status = RunTransaction(*reader, "BEGIN", transaction, body);
+    absl::Status status = RunRead(*reader, body);
     const absl::MutexLock lock(&readers_mutex_);
     if (readers_.size() < kMaxIdleReaders) {
       readers_.push_back(std::move(reader));
@@ -364,30 +330,35 @@ class SqliteDatabase final : public Database {
   [[nodiscard]] bool shared() const override { return false; }
 
  private:
-  void Lead(const std::vector<WriteTurn*>& group) {
+  // Waits until another thread has run this turn: empty then. Or until this thread is to run all turns that wait, in
+  // the order in which they came, its own among them.
+  std::vector<WriteTurn*> AwaitTurn(WriteTurn& turn) ABSL_LOCKS_EXCLUDED(turns_mutex_) {
+    const absl::MutexLock lock(&turns_mutex_);
+    waiting_.push_back(&turn);
+    const auto called = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turns_mutex_) { return turn.done || !writing_; };
+    turns_mutex_.Await(absl::Condition(&called));
+    if (turn.done) {
+      return {};
+    }
+    writing_ = true;
+    return std::exchange(waiting_, {});
+  }
+
+  void Lead(const std::vector<WriteTurn*>& group) ABSL_LOCKS_EXCLUDED(turns_mutex_) {
     absl::Status status;
     try {
-      status = group.size() == 1 ? RunAlone(*group.front()) : RunGroup(*writer_, group);
+      status = RunGroup(*writer_, group);
     } catch (const std::bad_alloc&) {
       status = out_of_memory_;
     }
+    const absl::MutexLock lock(&turns_mutex_);
     for (WriteTurn* const turn : group) {
       if (!status.ok()) {
         turn->status = status;
       }
+      turn->done = true;
     }
-    turns_.Answer(group);
-  }
-
-  absl::Status RunAlone(WriteTurn& turn) {
-    SqliteTransaction transaction(*writer_);
-    try {
-      DPAR_RETURN_IF_ERROR(RunTransaction(*writer_, "BEGIN IMMEDIATE", transaction, turn.body));
-      turn.notices = transaction.TakeNotices();
-    } catch (...) {
-      turn.thrown = std::current_exception();
-    }
-    return absl::OkStatus();
+    writing_ = false;
   }
 
   absl::StatusOr<std::unique_ptr<Connection>> TakeReader() {
@@ -404,9 +375,11 @@ class SqliteDatabase final : public Database {
 
   const std::string path_;
   BusyNames names_;
-  const std::unique_ptr<Connection> writer_;                               // of whoever leads
+  const std::unique_ptr<Connection> writer_;                               // of the thread that leads a group
   const absl::Status out_of_memory_ = StoreUnavailable("memory ran out");  // made while there is some
-  TurnLine<WriteTurn> turns_{{.max_group = kMaxGroup}};
+  absl::Mutex turns_mutex_;
+  std::vector<WriteTurn*> waiting_ ABSL_GUARDED_BY(turns_mutex_);
+  bool writing_ ABSL_GUARDED_BY(turns_mutex_) = false;  // a thread leads a group
   absl::Mutex readers_mutex_;
   std::vector<std::unique_ptr<Connection>> readers_ ABSL_GUARDED_BY(readers_mutex_);
   absl::Mutex listener_mutex_;

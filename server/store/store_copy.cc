@@ -151,11 +151,8 @@ absl::StatusOr<ToolEnd> RunTool(std::vector<std::string> arguments, const std::s
 }
 
 absl::StatusOr<std::string> FirstText(Transaction& transaction, absl::string_view sql) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, {}));
-  RowReader reader(rows.at(0));
-  std::string text = reader.Text();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return text;
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> texts, transaction.QueryTexts(sql, {}));
+  return texts.at(0);
 }
 
 }  // namespace
@@ -227,15 +224,10 @@ absl::StatusOr<std::vector<std::string>> PostgresTables(Transaction& transaction
 }
 
 absl::StatusOr<int64_t> PostgresSessions(Transaction& transaction) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT COUNT(*) FROM pg_catalog.pg_stat_activity WHERE datname = "
-                                          "current_database() AND backend_type = 'client backend' AND "
-                                          "pid <> pg_backend_pid()",
-                                          {}));
-  RowReader reader(rows.at(0));
-  const int64_t sessions = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return sessions;
+  return transaction.QueryInt(
+      "SELECT COUNT(*) FROM pg_catalog.pg_stat_activity WHERE datname = current_database() AND "
+      "backend_type = 'client backend' AND pid <> pg_backend_pid()",
+      {});
 }
 
 absl::Status WritePostgresScript(const std::string& dump, const std::string& to) {

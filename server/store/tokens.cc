@@ -8,13 +8,12 @@
 #include "absl/strings/str_split.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/resource_name.h"
 #include "server/store/message_text.h"
 #include "server/store/paging.h"
 
 namespace dpar {
 namespace {
-
-constexpr absl::string_view kOperatorParent = "operator";
 
 constexpr absl::string_view kTokenColumns =
     "id, parent, role, purpose, salt, hash, create_time, expire_time, revoke_time, scopes, last_use_time, "
@@ -142,10 +141,7 @@ absl::StatusOr<StoredToken> LockToken(Transaction& transaction, const std::strin
 
 absl::StatusOr<TokenPage> ListTokens(Transaction& transaction, const std::string& parent, int64_t page_size,
                                      const std::string& page_token) {
-  PagePosition after;
-  if (!page_token.empty()) {
-    DPAR_ASSIGN_OR_RETURN(after, ParsePageToken(page_token));
-  }
+  DPAR_ASSIGN_OR_RETURN(const PagePosition after, ParsePageToken(page_token));
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                         transaction.Query("SELECT " + std::string(kTokenColumns) +
                                               " FROM tokens WHERE parent = $1 AND (create_time, id) > ($2, $3) "
@@ -165,13 +161,11 @@ absl::StatusOr<TokenPage> ListTokens(Transaction& transaction, const std::string
 }
 
 absl::Status CheckTokenCount(Transaction& transaction, const std::string& parent, int64_t max_tokens, absl::Time now) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT COUNT(*) FROM tokens WHERE parent = $1 AND revoke_time IS NULL AND "
-                                          "(expire_time IS NULL OR expire_time > $2)",
-                                          {parent, absl::ToUnixMicros(now)}));
-  RowReader reader(rows.at(0));
-  const int64_t live = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
+  DPAR_ASSIGN_OR_RETURN(
+      const int64_t live,
+      transaction.QueryInt("SELECT COUNT(*) FROM tokens WHERE parent = $1 AND revoke_time IS NULL AND "
+                           "(expire_time IS NULL OR expire_time > $2)",
+                           {parent, absl::ToUnixMicros(now)}));
   if (live > max_tokens) {
     return MakeError(absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
                      absl::StrCat(parent, " may have at most ", max_tokens, " live tokens; revoke one first"),
@@ -186,11 +180,7 @@ absl::StatusOr<ExpiringTokens> ListExpiringTokens(Transaction& transaction, cons
       " FROM tokens WHERE ($1 = '' OR parent = $1) AND revoke_time IS NULL AND expire_time > $2 AND expire_time < $3";
   const std::vector<Value> condition = {parent, absl::ToUnixMicros(now), absl::ToUnixMicros(until)};
   ExpiringTokens expiring;
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> counted,
-                        transaction.Query(absl::StrCat("SELECT COUNT(*)", kWhere), condition));
-  RowReader count(counted.at(0));
-  expiring.count = count.Int();
-  DPAR_RETURN_IF_ERROR(count.status());
+  DPAR_ASSIGN_OR_RETURN(expiring.count, transaction.QueryInt(absl::StrCat("SELECT COUNT(*)", kWhere), condition));
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
       transaction.Query(absl::StrCat("SELECT ", kTokenColumns, kWhere, " ORDER BY expire_time, id LIMIT $4"),

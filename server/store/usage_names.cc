@@ -16,11 +16,7 @@ absl::StatusOr<UsageNames> ListUsageNames(Transaction& transaction, const UsageF
   const std::string pattern = absl::StrCat("%", filter.text, "%");
   const std::vector<Value> condition = {filter.tenant, pattern, filter.above_percent};
   UsageNames found;
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> counted,
-                        transaction.Query(absl::StrCat("SELECT COUNT(*) ", kFromWhere), condition));
-  RowReader count(counted.at(0));
-  found.total = count.Int();
-  DPAR_RETURN_IF_ERROR(count.status());
+  DPAR_ASSIGN_OR_RETURN(found.total, transaction.QueryInt(absl::StrCat("SELECT COUNT(*) ", kFromWhere), condition));
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
       transaction.Query(absl::StrCat("SELECT d.name, d.budget_id, d.delete_time ", kFromWhere,

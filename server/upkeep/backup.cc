@@ -14,7 +14,9 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "core/atomic_file.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/store/read_from.h"
 #include "server/store/store_copy.h"
 #include "server/upkeep/copy_file.h"
@@ -214,12 +216,9 @@ absl::StatusOr<std::unique_ptr<Database>> OpenStore(const StorePlace& place) {
 
 absl::StatusOr<std::vector<NamedFile>> NamedFiles(Transaction& transaction, const DataDirectory& directory) {
   std::vector<NamedFile> files;
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> datasets,
-                        transaction.Query("SELECT name FROM datasets WHERE delete_time IS NULL", {}));
-  for (const Row& row : datasets) {
-    RowReader reader(row);
-    const std::string name = reader.Text();
-    DPAR_RETURN_IF_ERROR(reader.status());
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> datasets,
+                        transaction.QueryTexts("SELECT name FROM datasets WHERE delete_time IS NULL", {}));
+  for (const std::string& name : datasets) {
     files.push_back({Relative(directory, directory.DatasetFile(name)), ""});
   }
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> outputs,
@@ -257,8 +256,7 @@ absl::StatusOr<Manifest> BackUp(const StorePlace& place, const std::string& dest
     return absl::UnavailableError(absl::StrCat("cannot rename ", part, ": ", std::strerror(errno)));
   }
   std::move(remove).Cancel();
-  const std::string parent = fs::path(whole).parent_path().string();
-  DPAR_RETURN_IF_ERROR(SyncDirectory(parent.empty() ? "." : parent));
+  DPAR_RETURN_IF_ERROR(SyncDirectory(fs::path(whole).parent_path().string()));
   return manifest;
 }
 

@@ -17,6 +17,7 @@
 #include "core/certificate/signing_key.h"
 #include "core/status_macros.h"
 #include "server/directory_lock.h"
+#include "server/files.h"
 #include "server/ledger/ledger.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"

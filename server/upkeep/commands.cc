@@ -17,14 +17,14 @@
 #include "core/status_macros.h"
 #include "server/auth/signing_keys.h"
 #include "server/directory_lock.h"
-#include "server/store/check_datasets.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"
+#include "server/upkeep/check_datasets.h"
+#include "server/upkeep/check_ledgers.h"
 #include "server/upkeep/restore.h"
 #include "server/witness/pairing.h"
 #include "server/witness/rollback.h"
 #include "server/witness/witness.h"
-#include "server/worker/check_ledgers.h"
 
 namespace dpar {
 namespace {
@@ -81,7 +81,8 @@ absl::StatusOr<std::string> DatasetNames(Database& database, const std::string& 
 void WarnOfUnmarked(const WitnessReport& report, const std::string& witness_directory, std::ostream& out) {
   if (!report.unmarked.empty()) {
     out << report.unmarked.size() << " budgets have spent something and have no mark in " << witness_directory
-        << ".\nUnless they were never served with one, find out where their marks are, or set\n"
+        << ",\nor an older one than the store knows of. Unless they were never served with one, find out where their "
+           "marks are, or set\n"
         << "--witness-dir to where they are, before a server starts: it marks them as they\n"
         << "are, and what was spent since, if anything, could be spent again." << std::endl;
   }
@@ -161,11 +162,8 @@ absl::Status MakeBackup(const StorePlace& place, const std::string& destination,
                         std::ostream& progress) {
   DPAR_RETURN_IF_ERROR(RequireStore(place));
   DPAR_ASSIGN_OR_RETURN(const Manifest manifest, BackUp(place, destination, now, progress));
-  int64_t bytes = 0;
-  for (const BackedUpFile& file : manifest.files) {
-    bytes += file.bytes;
-  }
-  out << "Backed up " << manifest.files.size() << " files, " << Mebibytes(bytes) << ", to " << destination << ".\n"
+  out << "Backed up " << manifest.files.size() << " files, " << Mebibytes(manifest.total_bytes()) << ", to "
+      << destination << ".\n"
       << "It holds private data and keys: keep it as you keep the data directory, and apart\n"
       << "from the witness directory, which is not part of it.\n";
   return absl::OkStatus();

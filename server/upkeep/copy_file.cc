@@ -16,33 +16,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "core/atomic_file.h"
 #include "core/certificate/digest.h"
 #include "core/status_macros.h"
-#include "server/store/data_directory.h"
+#include "server/files.h"
 
 namespace dpar {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
 constexpr absl::Duration kTellPeriod = absl::Seconds(1);
-constexpr unsigned kPrivate = 0600;
+constexpr mode_t kPrivate = 0600;
 
 absl::Status CopyFailure(absl::string_view action, const std::string& path) {
   const std::string message = absl::StrCat("cannot ", action, " ", path, ": ", std::strerror(errno));
   return errno == ENOENT ? absl::NotFoundError(message) : absl::UnavailableError(message);
-}
-
-absl::Status WriteAll(int descriptor, const char* bytes, size_t size, const std::string& path) {
-  while (size > 0) {
-    const ssize_t written = write(descriptor, bytes, size);
-    if (written < 0 && errno != EINTR) {
-      return CopyFailure("write", path);
-    }
-    const size_t moved = written > 0 ? static_cast<size_t>(written) : 0;
-    bytes += moved;
-    size -= moved;
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -74,13 +62,8 @@ absl::StatusOr<BackedUpFile> CopyFileDurably(const std::string& from, const std:
   }
   const absl::Cleanup close_source = [source] { close(source); };
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(to));
-  const int target = open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kPrivate);
-  if (target < 0) {
-    return absl::UnavailableError(CopyFailure("make", to).message());
-  }
-  const absl::Cleanup close_target = [target] { close(target); };
+  DPAR_ASSIGN_OR_RETURN(AtomicFile target, AtomicFile::Create(to, kPrivate));
   std::vector<char> piece(kPieceBytes);
-  int64_t bytes = 0;
   while (true) {
     const ssize_t got = read(source, piece.data(), piece.size());
     if (got < 0 && errno != EINTR) {
@@ -89,17 +72,14 @@ absl::StatusOr<BackedUpFile> CopyFileDurably(const std::string& from, const std:
     if (got == 0) {
       break;
     }
-    DPAR_RETURN_IF_ERROR(WriteAll(target, piece.data(), static_cast<size_t>(std::max<ssize_t>(0, got)), to));
-    bytes += std::max<ssize_t>(0, got);
-    meter.Add(std::max<ssize_t>(0, got));
+    const auto bytes = static_cast<size_t>(std::max<ssize_t>(0, got));
+    DPAR_RETURN_IF_ERROR(target.Append({piece.data(), bytes}));
+    meter.Add(static_cast<int64_t>(bytes));
   }
-  if (fsync(target) != 0) {
-    return absl::UnavailableError(CopyFailure("sync", to).message());
-  }
-  DPAR_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(to).parent_path().string()));
+  DPAR_RETURN_IF_ERROR(target.Commit());
   // Of the copy, as it can be read back.
   DPAR_ASSIGN_OR_RETURN(BackedUpFile copied, DescribeFile(to, path));
-  if (copied.bytes != bytes) {
+  if (copied.bytes != target.size()) {
     return absl::DataLossError(absl::StrCat(to, " is not as long as what was written to it"));
   }
   return copied;

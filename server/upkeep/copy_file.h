@@ -30,8 +30,8 @@ class CopyMeter {
   int64_t done_ = 0;
 };
 
-// Copies a file to a place that is made for it, for its owner only, and syncs both. What was copied, with `path` as it
-// is given. NOT_FOUND when there is no such file.
+// Copies a file to a place that is made for it, for its owner only, atomically and durably. What was copied, with
+// `path` as it is given. NOT_FOUND when there is no such file.
 absl::StatusOr<BackedUpFile> CopyFileDurably(const std::string& from, const std::string& to, const std::string& path,
                                              CopyMeter& meter);
 

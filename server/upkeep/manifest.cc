@@ -1,6 +1,7 @@
 #include "server/upkeep/manifest.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -49,6 +50,11 @@ bool Has(const Manifest& manifest, absl::string_view path) {
 }  // namespace
 
 bool Manifest::is_postgres() const { return Has(*this, kPostgresDump); }
+
+int64_t Manifest::total_bytes() const {
+  return std::accumulate(files.begin(), files.end(), int64_t{0},
+                         [](int64_t sum, const BackedUpFile& file) { return sum + file.bytes; });
+}
 
 std::string FormatManifest(const Manifest& manifest) {
   std::string text = absl::StrCat(kTitle, "\nmade ", manifest.made_at, "\nby ", manifest.software, "\n");

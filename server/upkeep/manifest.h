@@ -31,6 +31,7 @@ struct Manifest {
 
   // Whether the store is a dump of PostgreSQL's.
   [[nodiscard]] bool is_postgres() const;
+  [[nodiscard]] int64_t total_bytes() const;
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 

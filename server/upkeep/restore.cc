@@ -13,8 +13,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "core/atomic_file.h"
 #include "core/status_macros.h"
 #include "server/directory_lock.h"
+#include "server/files.h"
 #include "server/store/read_from.h"
 #include "server/store/store_copy.h"
 #include "server/upkeep/copy_file.h"
@@ -46,11 +48,7 @@ absl::StatusOr<Manifest> Verify(const std::string& source, std::ostream& progres
   }
   DPAR_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(file));
   DPAR_ASSIGN_OR_RETURN(Manifest manifest, ParseManifest(text));
-  int64_t total = 0;
-  for (const BackedUpFile& expected : manifest.files) {
-    total += expected.bytes;
-  }
-  CopyMeter meter("verify", total, progress);
+  CopyMeter meter("verify", manifest.total_bytes(), progress);
   for (const BackedUpFile& expected : manifest.files) {
     const absl::StatusOr<BackedUpFile> found = DescribeFile(absl::StrCat(source, "/", expected.path), expected.path);
     if (!found.ok() || *found != expected) {
@@ -179,11 +177,7 @@ absl::StatusOr<std::string> FindAside(const DataDirectory& directory, absl::Time
 
 absl::Status CopyTo(const std::string& staging, const std::string& source, const Manifest& manifest,
                     std::ostream& progress) {
-  int64_t total = 0;
-  for (const BackedUpFile& file : manifest.files) {
-    total += file.bytes;
-  }
-  CopyMeter meter("restore", total, progress);
+  CopyMeter meter("restore", manifest.total_bytes(), progress);
   for (const BackedUpFile& file : manifest.files) {
     if (file.path == kPostgresDump) {
       continue;

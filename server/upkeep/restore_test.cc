@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"
 #include "server/store/testing/private_postgres.h"
@@ -169,13 +171,18 @@ TEST_P(RestoreTest, APlaceForWhatIsReplacedThatIsTakenIsRefused) {
 }
 
 TEST_P(RestoreTest, AMarkThatCannotBeWrittenChangesNothing) {
-  // A directory is where it is written before it gets its name.
-  const std::string mark = place_->directory.root() + "/restoring.part";
-  ASSERT_TRUE(fs::create_directory(mark));
+  // Every name is taken that it may have before it gets its own.
+  std::vector<std::string> taken;
+  for (int i = 0; i < 1000; ++i) {
+    taken.push_back(absl::StrCat(place_->directory.root(), "/restoring.partial-", getpid(), "-", i));
+    ASSERT_TRUE(fs::create_directory(taken.back()));
+  }
   const absl::Status refused = PutBack();
   EXPECT_FALSE(refused.ok());
   EXPECT_THAT(std::string(refused.message()), HasSubstr("nothing was restored"));
-  fs::remove_all(mark);
+  for (const std::string& name : taken) {
+    fs::remove(name);
+  }
   ExpectUntouched();
 }
 

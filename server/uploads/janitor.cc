@@ -12,41 +12,17 @@ namespace dpar {
 namespace {
 
 constexpr int64_t kAnswersAtOnce = 500;
-constexpr int kBatchesInARound = 200;
+constexpr int kBatchesInARound = 100;
 
 }  // namespace
 
-Janitor::~Janitor() { Stop(); }
-
 void Janitor::Start(absl::Duration period) {
-  thread_ = std::thread([this, period] { Run(period); });
-}
-
-void Janitor::Stop() {
-  {
-    const absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  if (thread_.joinable()) {
-    thread_.join();
-  }
-}
-
-bool Janitor::stopping() const {
-  const absl::MutexLock lock(&mutex_);
-  return stopping_;
-}
-
-void Janitor::Run(absl::Duration period) {
-  while (true) {
+  rounds_.emplace([this, period] {
     if (const absl::Status status = MakeRound(); !status.ok()) {
       spdlog::warn("janitor: a round was not finished: {}", std::string(status.message()));
     }
-    const absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), period)) {
-      return;
-    }
-  }
+    return period;
+  });
 }
 
 absl::Status Janitor::MakeRound() {
@@ -54,7 +30,7 @@ absl::Status Janitor::MakeRound() {
   DPAR_RETURN_IF_ERROR(uploads_.RefuseExpired("", now));
   const absl::Time before = now - absl::Hours(24 * limits_.request_memory_days);
   int64_t forgotten = kAnswersAtOnce;
-  for (int batch = 0; batch < kBatchesInARound && forgotten == kAnswersAtOnce && !stopping(); ++batch) {
+  for (int batch = 0; batch < kBatchesInARound && forgotten == kAnswersAtOnce; ++batch) {
     DPAR_RETURN_IF_ERROR(database_.Write([&](Transaction& transaction) -> absl::Status {
       DPAR_ASSIGN_OR_RETURN(forgotten, ForgetAnswers(transaction, before, kAnswersAtOnce));
       return absl::OkStatus();

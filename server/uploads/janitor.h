@@ -3,14 +3,13 @@
 #define DPAR_SERVER_UPLOADS_JANITOR_H_
 
 #include <functional>
-#include <thread>
+#include <optional>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "server/limits.h"
+#include "server/periodic.h"
 #include "server/store/database.h"
 #include "server/uploads/uploads.h"
 
@@ -26,30 +25,22 @@ class Janitor {
   // Database and uploads outlive it.
   Janitor(Database& database, Uploads& uploads, const Limits& limits, Clock clock = absl::Now)
       : database_(database), uploads_(uploads), limits_(limits), clock_(std::move(clock)) {}
-  // Stops.
-  ~Janitor();
   Janitor(const Janitor&) = delete;
   Janitor& operator=(const Janitor&) = delete;
 
-  // Makes a round at once and then one every `period`.
+  // Makes a round at once and then one every `period`, until it is destroyed.
   void Start(absl::Duration period = kPeriod);
-  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // One round: refuses uploads older than upload_life_days and forgets answers older than request_memory_days, the
-  // latter in small transactions and at most 100,000 of them, so that nobody waits long for the store.
-  absl::Status MakeRound() ABSL_LOCKS_EXCLUDED(mutex_);
+  // latter in small transactions and at most 50,000 of them, so that nobody waits long for the store.
+  absl::Status MakeRound();
 
  private:
-  void Run(absl::Duration period) ABSL_LOCKS_EXCLUDED(mutex_);
-  [[nodiscard]] bool stopping() const ABSL_LOCKS_EXCLUDED(mutex_);
-
   Database& database_;
   Uploads& uploads_;
   const Limits limits_;
   const Clock clock_;
-  mutable absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  std::optional<Periodic> rounds_;
 };
 
 }  // namespace dpar

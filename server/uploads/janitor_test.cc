@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -143,18 +144,19 @@ TEST_P(JanitorTest, ManyOldAnswersAreForgottenInOneRoundAndYoungOnesKept) {
   EXPECT_EQ(forgotten, 0) << "never more than asked for";
 }
 
-TEST_P(JanitorTest, MakesRoundsOfItselfUntilItIsStopped) {
+TEST_P(JanitorTest, MakesRoundsOfItselfUntilItIsDestroyed) {
   const std::string name = OpenWithBytes("acme", "a");
   std::atomic<int64_t> days = 0;
-  Janitor janitor(*database_, *uploads_, limits_, [&days] { return kNow + days.load() * kDay; });
-  janitor.Start(absl::Milliseconds(5));
+  std::optional<Janitor> janitor;
+  janitor.emplace(*database_, *uploads_, limits_, [&days] { return kNow + days.load() * kDay; });
+  janitor->Start(absl::Milliseconds(5));
   days = 8;
   const absl::Time deadline = absl::Now() + absl::Seconds(60);
   while (StateOf(name) != v1::Upload::REFUSED && absl::Now() < deadline) {
     absl::SleepFor(absl::Milliseconds(5));
   }
   EXPECT_EQ(StateOf(name), v1::Upload::REFUSED);
-  janitor.Stop();
+  janitor.reset();
   const std::string later = OpenWithBytes("acme", "b");
   EXPECT_EQ(StateOf(later), v1::Upload::OPEN);
 }

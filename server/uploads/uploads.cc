@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <filesystem>
@@ -17,21 +16,22 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "core/atomic_file.h"
 #include "core/certificate/digest.h"
 #include "core/error.h"
 #include "core/graph/canonical_content.h"
-#include "core/graph/graph_error.h"
-#include "core/graph/graph_file.h"
 #include "core/graph/sealed_graph.h"
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
+#include "server/files.h"
 #include "server/random_text.h"
+#include "server/resource_name.h"
 #include "server/store/message_text.h"
 #include "server/store/once.h"
 #include "server/store/read_from.h"
 #include "server/uploads/declaration.h"
+#include "server/uploads/declared_graph.h"
 #include "server/witness/rollback.h"
 #include "spdlog/spdlog.h"
 
@@ -65,8 +65,6 @@ absl::Status UploadEnded(const StoredUpload& stored) {
                             : "the upload was refused and its bytes are gone; open another",
                    {{"committed_offset", absl::StrCat(finished ? size : 0)}, {"size", absl::StrCat(size)}});
 }
-
-std::string TenantOf(const std::string& dataset) { return dataset.substr(0, dataset.find("/datasets/")); }
 
 std::string DatasetName(const StoredUpload& stored) {
   return absl::StrCat(stored.declared.parent(), "/datasets/", stored.declared.dataset_id());
@@ -112,10 +110,6 @@ absl::StatusOr<int64_t> DurableSize(const std::string& path) {
   return int64_t{facts.st_size};
 }
 
-PublicSizes DeclaredSizesOf(const v1::OpenUploadRequest& declared) {
-  return {declared.node_count(), declared.feature_count(), declared.class_count()};
-}
-
 v1::ImportReport ToProto(const ImportReport& report) {
   v1::ImportReport proto;
   proto.set_edge_count(report.edge_count);
@@ -130,53 +124,6 @@ v1::ImportReport ToProto(const ImportReport& report) {
 // A fault of the file, not of the server.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
-}
-
-// What a graph file may hold, under the server's limits.
-GraphLimits MakeGraphLimits(const Limits& limits) {
-  GraphLimits graph;
-  graph.max_nodes = limits.max_nodes;
-  graph.max_features = limits.max_features;
-  graph.max_classes = limits.max_classes;
-  graph.max_edges = limits.max_edges;
-  graph.max_feature_entries = limits.max_feature_entries;
-  return graph;
-}
-
-// Whether a graph can be trained on: every declared class has a node. A model cannot learn a class that does not occur,
-// and nothing after this point may look for one.
-absl::Status CheckClasses(const Graph& graph) {
-  std::vector<bool> occurs(static_cast<size_t>(graph.sizes.class_count));
-  for (const int32_t label : graph.labels) {
-    if (label >= 0) {
-      occurs[static_cast<size_t>(label)] = true;
-    }
-  }
-  const auto missing = std::count(occurs.begin(), occurs.end(), false);
-  if (missing == graph.sizes.class_count) {
-    return GraphError("labels",
-                      "give no node a class, so there is nothing to learn. Label at least one node of every "
-                      "class and upload the file again");
-  }
-  if (missing > 0) {
-    const auto first = std::find(occurs.begin(), occurs.end(), false) - occurs.begin();
-    return GraphError("labels", absl::StrCat("leave ", missing, " of the ", graph.sizes.class_count,
-                                             " declared classes without a node, the first of them class ", first,
-                                             ". Number the classes that occur 0, 1, 2 and so on without a gap, declare "
-                                             "as many, and upload the file again"));
-  }
-  return absl::OkStatus();
-}
-
-// Whether the graph keeps the degree promise. The message has the promise, which is public, and neither the degree nor
-// the node that breaks it. Nothing is dropped to keep it: a removed hub would then re-route what its neighbours keep.
-absl::Status CheckPromise(const Graph& graph, int64_t max_degree) {
-  if (graph.edges().largest_degree() > max_degree) {
-    return GraphError("edges", absl::StrCat("break the degree promise: a node has more than the ", max_degree,
-                                            " neighbours that were declared. Declare a larger max_degree that is "
-                                            "known without the data, or none, and upload the file again"));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -273,7 +220,9 @@ absl::StatusOr<std::unique_ptr<UploadWriter>> Uploads::StartWriting(const std::s
     return CannotStore();
   }
   absl::Cleanup close_it = [descriptor] { close(descriptor); };
-  DPAR_RETURN_IF_ERROR(SyncDirectory(fs::path(path).parent_path().string()));
+  if (!SyncDirectory(fs::path(path).parent_path().string()).ok()) {
+    return CannotStore();
+  }
   std::move(close_it).Cancel();
   return std::make_unique<UploadWriter>(std::move(hold), descriptor, committed, stored.declared.size_bytes(),
                                         limits_.max_chunk_bytes);
@@ -356,24 +305,17 @@ absl::StatusOr<ImportedGraph> Uploads::Import(Sealing& sealing, const std::strin
                      "the SHA-256 is not that of the bytes received. The bytes were discarded; open another upload and "
                      "send the file again");
   }
-  DPAR_ASSIGN_OR_RETURN(
-      ImportedGraph imported,
-      ReadGraphFile(path, MakeGraphLimits(limits_), DeclaredSizesOf(sealing.stored.declared),
-                    {.parsing = sealing.check.Stage("parsing"), .validating = sealing.check.Stage("validating")}));
-  DPAR_RETURN_IF_ERROR(CheckClasses(imported.graph));
-  if (sealing.stored.declared.has_max_degree()) {
-    DPAR_RETURN_IF_ERROR(CheckPromise(imported.graph, sealing.stored.declared.max_degree()));
-  }
-  return imported;
+  return ReadDeclaredGraph(
+      path, sealing.stored.declared, limits_,
+      {.parsing = sealing.check.Stage("parsing"), .validating = sealing.check.Stage("validating")});
 }
 
 // The two digests of the content, and the key of the one that leaves the server.
 absl::Status Uploads::Digest(const Graph& graph, Sealing& sealing, RandomSource& random) const {
   const v1::OpenUploadRequest& declared = sealing.stored.declared;
   const std::string key = RandomBytes(random, kDigestKeyBytes);
-  const std::string tenant_id(absl::StripPrefix(declared.parent(), "tenants/"));
   DPAR_ASSIGN_OR_RETURN(const std::string tenant_key, ReadFrom(database_, [&](Transaction& transaction) {
-                          return TenantContentKey(transaction, tenant_id);
+                          return TenantContentKey(transaction, declared.parent());
                         }));
   HmacSha256Stream shown(key);
   HmacSha256Stream kept(tenant_key);
@@ -432,6 +374,10 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
   DPAR_RETURN_IF_ERROR(Recognise(sealing));
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory_.DatasetFile(name)));
   absl::Status status = WriteSealedGraph(directory_.DatasetFile(name), imported->graph, sealing.check.Stage("sealing"));
+  if (!status.ok() && !absl::IsCancelled(status)) {
+    spdlog::error("uploads: a dataset cannot be sealed: {}", std::string(status.message()));
+    status = CannotStore();
+  }
   sealing.stored_bytes =
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(FileSize(directory_.DatasetFile(name)))));
   v1::FinishUploadResponse answer;

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/graph/sealed_graph.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/ledger/ledger.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"

@@ -19,10 +19,11 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/atomic_file.h"
 #include "core/certificate/digest.h"
 #include "core/error.h"
 #include "core/status_macros.h"
-#include "server/store/data_directory.h"
+#include "server/files.h"
 
 namespace dpar {
 namespace {
@@ -191,7 +192,8 @@ absl::Status MarkDirectory::Write(const Mark& mark) const {
 }
 
 absl::Status MarkDirectory::Sync(const Content& content) const {
-  return SyncDirectory(TenantDirectory(content.tenant));
+  const absl::Status synced = SyncDirectory(TenantDirectory(content.tenant));
+  return synced.ok() ? synced : WitnessError("sync", File(content), std::string(synced.message()));
 }
 
 absl::StatusOr<std::vector<Content>> MarkDirectory::List() const {

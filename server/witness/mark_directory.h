@@ -50,7 +50,7 @@ class MarkDirectory {
   absl::StatusOr<DirectoryLock> Lock(const std::string& tenant) const;
 
   // Nothing when there is none. DATA_LOSS when there is something that is no mark, or the mark of another content;
-  // UNIMPLEMENTED when a newer version wrote it.
+  // UNIMPLEMENTED when another version wrote it.
   absl::StatusOr<std::optional<Mark>> Read(const Content& content) const;
   // Replaces it: temporary name, sync, rename, sync of the directory. The caller holds the lock.
   absl::Status Write(const Mark& mark) const;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "server/random_text.h"
@@ -29,15 +28,7 @@ constexpr absl::string_view kGuide = "deploy/OPERATIONS.md, \"A lost witness dir
 bool Has(const Ids& ids, const std::string& id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
 absl::StatusOr<Ids> StoredIds(Transaction& transaction) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT id FROM witness_ids ORDER BY number", {}));
-  Ids ids;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    ids.push_back(reader.Text());
-    DPAR_RETURN_IF_ERROR(reader.status());
-  }
-  return ids;
+  return transaction.QueryTexts("SELECT id FROM witness_ids ORDER BY number", {});
 }
 
 // Those of the store, and of the directory.
@@ -78,9 +69,8 @@ absl::Status Judge(const Both& ids, const std::string& root) {
 
 absl::Status CheckContentKey(Database& database, const MarkDirectory& marks, const std::string& tenant,
                              bool must_be_known) {
-  const std::string id(absl::StripPrefix(tenant, "tenants/"));
   DPAR_ASSIGN_OR_RETURN(const std::string key, ReadFrom(database, [&](Transaction& transaction) {
-                          return TenantContentKey(transaction, id);
+                          return TenantContentKey(transaction, tenant);
                         }));
   bool known = true;
   if (must_be_known) {

@@ -8,8 +8,8 @@
 // finds the one that replaced it; and a directory that was given up is not good any more for the store that went on
 // without it.
 //
-// A store without ids, which is a new one or a backup of a version without them, takes those of the directory, if that
-// knows the content keys of all of its tenants. The directory is always written first: a crash in between leaves a
+// A store without ids, which no server has started on yet, takes those of the directory, if that knows the content keys
+// of all of its tenants. The directory is always written first: a crash in between leaves a
 // store that takes the directory's ids at the next start.
 #ifndef DPAR_SERVER_WITNESS_PAIRING_H_
 #define DPAR_SERVER_WITNESS_PAIRING_H_

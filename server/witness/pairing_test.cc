@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/files.h"
 #include "server/witness/testing/witness_fixture.h"
 
 namespace dpar {

@@ -18,6 +18,7 @@
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/train/torch_script.h"
+#include "server/files.h"
 #include "server/seam.h"
 
 namespace dpar {

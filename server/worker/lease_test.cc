@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/worker/outcome.h"
 #include "server/worker/testing/worker_fixture.h"
 

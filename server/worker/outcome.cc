@@ -102,14 +102,6 @@ absl::StatusOr<bool> WasReleased(Transaction& transaction, const StoredJob& stor
   return output.lease == stored.lease;
 }
 
-// Announces everything that a release reads, guards in their order.
-absl::Status ReadAhead(Transaction& transaction, const StoredJob& stored) {
-  DPAR_RETURN_IF_ERROR(LockJobAhead(transaction, stored.job.name()));
-  DPAR_RETURN_IF_ERROR(GetDatasetAhead(transaction, stored.job.spec().dataset()));
-  return stored.budget_id.empty() ? absl::OkStatus()
-                                  : ReadReservationAhead(transaction, stored.budget_id, stored.job.name());
-}
-
 Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1::Dataset& dataset, absl::Time now) {
   Statement statement;
   statement.subjects = {{"model.npz", output.weights_sha256}, {"model.pt", output.script_sha256}};
@@ -127,12 +119,6 @@ Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1
   return statement;
 }
 
-// The smaller of two degree promises, where 0 is none. A budget's own may lag behind its dataset's: an older server
-// that seals an upload while a newer one already runs does not know of it.
-int64_t SmallerPromise(int64_t budget, int64_t dataset) {
-  return budget == 0 || dataset == 0 ? std::max(budget, dataset) : std::min(budget, dataset);
-}
-
 // Posts the price and puts the entry into the statement: signing it signs a checkpoint of the ledger's chain.
 absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const EntryContext& context,
                      Statement& statement) {
@@ -142,7 +128,7 @@ absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const En
   statement.budget = absl::StrCat(statement.dataset, "/budget");
   statement.cap_epsilon = terms.cap_epsilon;
   statement.cap_delta = terms.cap_delta;
-  statement.cap_max_degree = SmallerPromise(posted.account.max_degree, statement.max_degree);
+  statement.cap_max_degree = posted.account.max_degree;
   statement.order = terms.order;
   statement.cap_units = terms.cap_units;
   statement.units = posted.entry.units();
@@ -174,8 +160,7 @@ absl::Status Release(Database& database, const SigningKeySource& key, const Stor
                      double accountant_epsilon) {
   const std::string& name = stored.job.name();
   DPAR_SEAM("saved");
-  const auto ahead = [&](Transaction& transaction) { return ReadAhead(transaction, stored); };
-  DPAR_RETURN_IF_ERROR(database.WriteGathered(ahead, [&](Transaction& transaction) -> absl::Status {
+  DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const StoredJob now, LockJob(transaction, name));
     DPAR_ASSIGN_OR_RETURN(const bool released, WasReleased(transaction, stored, now));
     if (released) {

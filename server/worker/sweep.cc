@@ -3,10 +3,10 @@
 #include <string>
 #include <system_error>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/queue/queue.h"
 #include "server/store/read_from.h"
 #include "server/worker/worker.h"
@@ -34,17 +34,12 @@ absl::StatusOr<std::optional<int64_t>> NeededLease(Transaction& transaction, con
   return stored->job.state() == v1::Job::RUNNING ? std::optional<int64_t>(stored->lease) : std::nullopt;
 }
 
-// Attempts have directories named by their lease. Other names are files of a release before there were leases, which
-// belong to lease 0.
+// Attempts have directories named by their lease.
 absl::Status SweepJob(const fs::path& directory, std::optional<int64_t> needed) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
        entry.increment(error)) {
-    int64_t lease = 0;
-    if (!absl::SimpleAtoi(entry->path().filename().string(), &lease)) {
-      lease = 0;
-    }
-    if (needed != lease) {
+    if (!needed.has_value() || entry->path().filename() != absl::StrCat(*needed)) {
       DPAR_RETURN_IF_ERROR(RemoveTree(entry->path().string()));
     }
   }
@@ -57,24 +52,11 @@ absl::Status SweepJob(const fs::path& directory, std::optional<int64_t> needed) 
 }  // namespace
 
 absl::Status SweepModels(Database& database, const DataDirectory& directory) {
-  std::error_code error;
-  const fs::path top = fs::path(directory.root()) / "jobs";
-  for (fs::directory_iterator tenant(top, error); !error && tenant != fs::directory_iterator();
-       tenant.increment(error)) {
-    for (fs::directory_iterator entry(tenant->path(), error); !error && entry != fs::directory_iterator();
-         entry.increment(error)) {
-      const std::string job =
-          absl::StrCat("tenants/", tenant->path().filename().string(), "/jobs/", entry->path().filename().string());
-      DPAR_ASSIGN_OR_RETURN(const std::optional<int64_t> needed, ReadFrom(database, [&](Transaction& transaction) {
-                              return NeededLease(transaction, job);
-                            }));
-      DPAR_RETURN_IF_ERROR(SweepJob(entry->path(), needed));
-    }
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    return CannotList();
-  }
-  return absl::OkStatus();
+  return directory.ForEachResource("jobs", [&](const std::string& job, const std::string& path) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const std::optional<int64_t> needed,
+                          ReadFrom(database, [&](Transaction& transaction) { return NeededLease(transaction, job); }));
+    return SweepJob(path, needed);
+  });
 }
 
 }  // namespace dpar

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "core/train/device.h"
+#include "server/files.h"
 #include "server/seam.h"
 #include "server/store/read_from.h"
 #include "server/worker/outcome.h"
@@ -34,8 +35,6 @@ Worker::Worker(Database& database, const DataDirectory& directory, SigningKeySou
       key_(std::move(key)),
       progress_(progress),
       options_(std::move(options)),
-      leaser_(
-          database_, [this] { return NextRequest(); }, [this](const StoredJob& job) { Admit(job); }),
       free_bytes_(options_.total_bytes) {}
 
 Worker::~Worker() { Stop(); }
@@ -118,20 +117,21 @@ void Worker::RunSlot() {
 }
 
 absl::StatusOr<std::shared_ptr<Attempt>> Worker::LeaseNext() {
-  DPAR_ASSIGN_OR_RETURN(const std::optional<StoredJob> job, leaser_.Next());
-  if (!job.has_value()) {
-    return nullptr;
+  const absl::MutexLock leasing(&lease_mutex_);
+  LeaseRequest request{options_.owner, absl::Now(), options_.lease, options_.max_running_jobs, 0, options_.total_bytes};
+  {
+    const absl::MutexLock lock(&mutex_);
+    request.free_bytes = free_bytes_;
   }
-  const absl::MutexLock lock(&mutex_);
-  return running_.at(job->job.name()).attempt;
+  std::optional<StoredJob> job;
+  DPAR_RETURN_IF_ERROR(database_.Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(job, Lease(transaction, request));
+    return absl::OkStatus();
+  }));
+  return job.has_value() ? Admit(*job) : nullptr;
 }
 
-LeaseRequest Worker::NextRequest() const {
-  const absl::MutexLock lock(&mutex_);
-  return {options_.owner, absl::Now(), options_.lease, options_.max_running_jobs, free_bytes_, options_.total_bytes};
-}
-
-void Worker::Admit(const StoredJob& job) {
+std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job) {
   DPAR_SEAM("leased");
   auto attempt = std::make_shared<Attempt>(job, directory_, progress_, TrainOptions{device_, options_.threads});
   const absl::MutexLock lock(&mutex_);
@@ -143,6 +143,7 @@ void Worker::Admit(const StoredJob& job) {
     attempt->Stop(StopCause::kShutdown);
   }
   running_[job.job.name()] = {attempt, job.lease_expire_time};
+  return attempt;
 }
 
 void Worker::RunJob(Attempt& attempt) {

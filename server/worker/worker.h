@@ -16,7 +16,6 @@
 #include "absl/time/time.h"
 #include "core/certificate/signing_key.h"
 #include "server/observe/metrics.h"
-#include "server/queue/leaser.h"
 #include "server/queue/queue.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
@@ -70,10 +69,9 @@ class Worker {
   // Waits until `notices_` is not `seen`, or a while; what it is then.
   int64_t AwaitNotice(int64_t seen) ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing when there is no job for this server now.
-  absl::StatusOr<std::shared_ptr<Attempt>> LeaseNext() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the leaser may lease now, and what becomes of a job that it leased: no two slots count on the same memory.
-  LeaseRequest NextRequest() const ABSL_LOCKS_EXCLUDED(mutex_);
-  void Admit(const StoredJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<Attempt>> LeaseNext() ABSL_LOCKS_EXCLUDED(lease_mutex_, mutex_);
+  // Notes that a job was leased here.
+  std::shared_ptr<Attempt> Admit(const StoredJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunJob(Attempt& attempt);
   // Has the store end the job as the attempt ended. True when its output was released.
   absl::StatusOr<bool> EndJob(const Attempt& attempt, const absl::StatusOr<JobOutput>& output);
@@ -96,7 +94,8 @@ class Worker {
   ProgressBoard& progress_;
   const WorkerOptions options_;
   std::string device_;
-  Leaser leaser_;
+  absl::Mutex lease_mutex_
+      ABSL_ACQUIRED_BEFORE(mutex_);  // one slot leases at a time, so that no two count on the same memory
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool slots_ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "core/graph/sealed_format.h"
 #include "core/plan/plan_event.h"
+#include "server/files.h"
 #include "server/observe/exposition.h"
 #include "server/observe/metrics.h"
 #include "server/witness/witness.h"
@@ -105,18 +106,6 @@ TEST_F(WorkerTest, AMethodThatReadsEdgesIsRefusedWithoutADegreePromiseAndCertifi
     stages.push_back(stage.name);
   }
   EXPECT_THAT(stages, ElementsAre("encoder", "aggregation", "dp-sgd"));
-}
-
-TEST_F(WorkerTest, APromiseThatTheBudgetDoesNotHaveYetIsCertifiedAllTheSame) {
-  // As an upload leaves them that a server sealed which does not know of a budget's promise.
-  ASSERT_TRUE(
-      Write([](Transaction& t) { return t.Execute("UPDATE datasets SET max_degree = 200", {}).status(); }).ok());
-  ASSERT_TRUE(Submit(5).ok());
-  ASSERT_TRUE(worker_.Start().ok());
-  AwaitState(v1::Job::SUCCEEDED);
-  const Statement statement = VerifiedStatement();
-  EXPECT_EQ(statement.max_degree, 200);
-  EXPECT_EQ(statement.cap_max_degree, 200);
 }
 
 TEST_F(WorkerTest, PublicDataIsTrainedWithoutNoiseWhenAskedTo) {

@@ -10,6 +10,7 @@
 #include "core/certificate/digest.h"
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/ledger/ledger.h"
 #include "server/store/data_directory.h"
 #include "server/store/datasets.h"
@@ -37,8 +38,6 @@ void Require(const absl::Status& status, absl::string_view what) {
 
 EntryContext Now(const std::string& actor) { return {actor, absl::Now()}; }
 
-LeaseRequest AnyJob() { return {"benchmark", absl::Now(), kLease, kUnlimited, kUnlimited, kUnlimited}; }
-
 // Digests and sizes of files as a job writes them.
 JobOutput WriteOutput(const DataDirectory& directory) {
   const std::string weights = directory.WeightsFile("tenants/t/jobs/j", 1);
@@ -56,23 +55,11 @@ JobOutput WriteOutput(const DataDirectory& directory) {
 
 }  // namespace
 
-LedgerWorld::LedgerWorld(testing::Engine engine, int clients, Tenants tenants)
-    : engine_(engine),
-      store_(engine),
-      key_(SigningKey::Generate().value()),
-      output_(WriteOutput(store_.directory())),
-      leaser_(store_.database(), AnyJob, [](const StoredJob&) {}) {
-  Write([](Transaction& transaction) {
-    return transaction.Execute("CREATE TABLE bare_rows (id BIGINT PRIMARY KEY, value BIGINT NOT NULL)", {}).status();
-  });
+LedgerWorld::LedgerWorld(testing::Engine engine, int clients)
+    : store_(engine), key_(SigningKey::Generate().value()), output_(WriteOutput(store_.directory())) {
   for (int i = 0; i < clients; ++i) {
-    Write([i](Transaction& transaction) {
-      return transaction.Execute("INSERT INTO bare_rows (id, value) VALUES ($1, 0)", {int64_t{i}}).status();
-    });
-    const std::string tenant_id = absl::StrCat("t", tenants == Tenants::kOne ? 0 : i);
-    if (i == 0 || tenants == Tenants::kOneEach) {
-      Write([&](Transaction& transaction) { return InsertTenant(transaction, tenant_id, "key", absl::Now()); });
-    }
+    const std::string tenant_id = absl::StrCat("t", i);
+    Write([&](Transaction& transaction) { return InsertTenant(transaction, tenant_id, "key", absl::Now()); });
     AddDataset(tenant_id, i);
   }
 }
@@ -105,21 +92,9 @@ void LedgerWorld::AddDataset(const std::string& tenant_id, int number) {
   clients_.push_back(std::move(client));
 }
 
-void LedgerWorld::Write(const Database::Body& body) {
-  Require(store_.database().Write(body), "a transaction failed");
-  ++commits_;
-}
+void LedgerWorld::Write(const Database::Body& body) { Require(store_.database().Write(body), "a transaction failed"); }
 
 std::string LedgerWorld::NextId() { return absl::StrCat("id-", ++ids_); }
-
-void LedgerWorld::Commit(int client) {
-  // SQLite commits one transaction at a time. That the store gathers those that wait into one commit is its own doing,
-  // so there is never a second one that waits here.
-  const absl::MutexLockMaybe lock(engine_ == testing::Engine::kSqlite ? &one_at_a_time_ : nullptr);
-  Write([client](Transaction& transaction) {
-    return transaction.Execute("UPDATE bare_rows SET value = value + 1 WHERE id = $1", {int64_t{client}}).status();
-  });
-}
 
 void LedgerWorld::Submit(const Client& client) {
   v1::CreateJobRequest request = client.request;
@@ -127,7 +102,6 @@ void LedgerWorld::Submit(const Client& client) {
   const EntryContext context = Now("operator/tokens/benchmark");
   Require(SubmitOnce(store_.database(), client.planned, MakeJobRequest(request), kUnlimited, context).status(),
           "a job was refused");
-  ++commits_;
 }
 
 void LedgerWorld::Reserve(int client) { Submit(clients_[static_cast<size_t>(client)]); }
@@ -137,10 +111,7 @@ void LedgerWorld::ReserveInVain(int client) {
   const JobRequest request{absl::StrCat(asking.tenant, "/jobs/", NextId()), {}};
   absl::Status submitted;
   const absl::Status ended = store_.database().Write([&](Transaction& transaction) -> absl::Status {
-    DPAR_RETURN_IF_ERROR(SubmitJobAhead(transaction, asking.planned));
     submitted = SubmitJob(transaction, asking.planned, request, kUnlimited, Now("operator/tokens/benchmark")).status();
-    // Has what was to run later run.
-    submitted.Update(transaction.Query("SELECT 1", {}).status());
     return absl::CancelledError("only for its time");
   });
   Require(submitted, "a job was refused");
@@ -151,15 +122,16 @@ std::string LedgerWorld::RunJob(int client) {
   Submit(clients_[static_cast<size_t>(client)]);
   std::optional<StoredJob> leased;
   while (!leased.has_value()) {
-    absl::StatusOr<std::optional<StoredJob>> next = leaser_.Next();
-    Require(next.status(), "no job could be leased");
-    leased = *std::move(next);
+    Write([&](Transaction& transaction) -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(leased,
+                            Lease(transaction, {"benchmark", absl::Now(), kLease, kUnlimited, kUnlimited, kUnlimited}));
+      return absl::OkStatus();
+    });
   }
   JobOutput output = output_;
   output.lease = leased->lease;
   const SigningKeySource key = [this] { return key_; };
   Require(Release(store_.database(), key, *leased, output, epsilon_), "a model could not be released");
-  commits_ += 2;
   return leased->job.name();
 }
 

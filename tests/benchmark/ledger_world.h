@@ -9,27 +9,20 @@
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "core/certificate/signing_key.h"
-#include "server/queue/leaser.h"
+#include "server/admission/submit.h"
 #include "server/queue/queue.h"
 #include "server/store/testing/temporary_store.h"
-#include "server/worker/submit.h"
 
 namespace dpar {
-
-enum class Tenants { kOne, kOneEach };
 
 // Ends the program, with what was refused, when anything fails. Functions that take a client's number are for many
 // threads at once, each with a number of its own.
 class LedgerWorld {
  public:
-  // A dataset with a budget for every client.
-  LedgerWorld(testing::Engine engine, int clients, Tenants tenants);
+  // A tenant with a dataset and its budget for every client.
+  LedgerWorld(testing::Engine engine, int clients);
 
-  // A bare durable commit: one statement that changes one row of the client's own, in a transaction and a commit of its
-  // own, as the engine makes them.
-  void Commit(int client);
   // What CreateJob does to the store, on the client's own dataset. The plan and its price were made before, as the
   // service makes them before its transaction.
   void Reserve(int client);
@@ -43,9 +36,6 @@ class LedgerWorld {
   void CancelAll();
   // Gives the client's dataset a past of `entries` ledger entries, and of the jobs that they were for.
   void Fill(int client, int64_t entries);
-
-  // Transactions that changed something, so far.
-  [[nodiscard]] int64_t commits() const { return commits_; }
 
  private:
   struct Client {
@@ -61,16 +51,12 @@ class LedgerWorld {
   std::string NextId();
   void Submit(const Client& client);
 
-  const testing::Engine engine_;
   testing::TemporaryStore store_;
   const SigningKey key_;
   JobOutput output_;
   double epsilon_ = 0;  // that the accountant gives for each of the jobs, which are alike
-  Leaser leaser_;
   std::vector<Client> clients_;
-  absl::Mutex one_at_a_time_;
   std::atomic<int64_t> ids_ = 0;
-  std::atomic<int64_t> commits_ = 0;
 };
 
 }  // namespace dpar

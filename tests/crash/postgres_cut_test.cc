@@ -15,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/store/message_text.h"

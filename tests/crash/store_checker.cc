@@ -11,7 +11,8 @@
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
 #include "core/status_macros.h"
-#include "server/store/check_datasets.h"
+#include "server/files.h"
+#include "server/upkeep/check_datasets.h"
 #include "server/witness/mark_directory.h"
 #include "tests/end_to_end/process.h"
 
@@ -268,17 +269,16 @@ void StoreChecker::CheckHistory() {
 void StoreChecker::CheckMarks(const std::vector<Mark>& marks, const Promised& promised) {
   std::map<std::string, int64_t> marked;  // budget to sequence
   for (const Mark& mark : marks) {
-    marked[mark.budget_id] = mark.last().sequence;
+    marked[mark.budget_id] = mark.sequence;
   }
   for (const BudgetRecord& budget : snapshot_.budgets) {
     if (!budget.account.frozen_reason.empty()) {
       Fault(absl::StrCat("budget ", budget.id, " is frozen: ", budget.account.frozen_reason));
     }
     for (const Mark& mark : marks) {
-      const bool in_chain =
-          std::any_of(budget.entries.begin(), budget.entries.end(), [&](const v1::LedgerEntry& entry) {
-            return entry.sequence() == mark.last().sequence && entry.hash() == mark.last().hash;
-          });
+      const bool in_chain = std::any_of(
+          budget.entries.begin(), budget.entries.end(),
+          [&](const v1::LedgerEntry& entry) { return entry.sequence() == mark.sequence && entry.hash() == mark.hash; });
       if (mark.budget_id == budget.id && !in_chain) {
         Fault(absl::StrCat("the mark of budget ", budget.id, " is ahead of its ledger"));
       }

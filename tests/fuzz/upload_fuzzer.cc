@@ -19,6 +19,7 @@
 #include "core/graph/graph_file.h"
 #include "core/graph/sealed_graph.h"
 #include "core/random/testing/fixed_random.h"
+#include "server/files.h"
 #include "server/store/read_from.h"
 #include "server/uploads/uploads.h"
 #include "tests/fuzz/fuzz_input.h"

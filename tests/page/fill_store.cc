@@ -16,6 +16,7 @@
 #include "core/privacy/event.h"
 #include "core/privacy/gaussian.h"
 #include "core/status_macros.h"
+#include "server/files.h"
 #include "server/ledger/ledger.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"

@@ -40,7 +40,8 @@ struct LibraryRule {
 
 const std::vector<LibraryRule>& LibraryRules() {
   static const auto* rules = new std::vector<LibraryRule>{
-      {{"core/", "server/store/", "server/ledger/", "server/queue/", "server/uploads/", "server/worker/"},
+      {{"core/", "server/store/", "server/ledger/", "server/queue/", "server/uploads/", "server/admission/",
+        "server/worker/"},
        {},
        std::regex(R"(^(grpc|grpcpp|grpc\+\+)/|\.grpc\.pb\.h$)"),
        "gRPC belongs to server/services, server/auth and client"},
@@ -72,7 +73,7 @@ std::string RoomFault(const Rooms& rooms, const std::string& path, const std::st
   if (IsForTesting(include) && !IsTest(path) && !IsForTesting(path)) {
     return "what is below testing/ is for tests only";
   }
-  if (IsTest(path)) {
+  if (IsTest(path) || IsForTesting(path)) {
     return TestMayInclude(path, include) ? "" : "a test includes its own side and core only";
   }
   const std::string from = RoomOf(path);

@@ -55,7 +55,7 @@ class QueueFixture : public ::testing::TestWithParam<Engine> {
     *stored.job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow + absl::Seconds(order)));
     return Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(CheckRoom(t, stored.job.spec().dataset(), wanted.max_queued));
-      return Enqueue(t, stored, MakeJobTexts(stored.job));
+      return Enqueue(t, stored);
     });
   }
   absl::Status Add(const std::string& id, int order) { return Add(id, order, Wanted()); }
@@ -64,20 +64,11 @@ class QueueFixture : public ::testing::TestWithParam<Engine> {
   std::string LeaseNext(const LeaseRequest& request = Request()) {
     std::string name;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(const std::vector<StoredJob> jobs, Lease(t, request));
-                  name = jobs.empty() ? "none" : jobs.at(0).job.name().substr(8);
+                  DPAR_ASSIGN_OR_RETURN(const std::optional<StoredJob> job, Lease(t, request));
+                  name = job.has_value() ? job->job.name().substr(8) : "none";
                   return absl::OkStatus();
                 }).ok());
     return name;
-  }
-  int64_t MemoryOf(const std::string& name) {
-    int64_t bytes = 0;
-    EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(const StoredJob job, GetJob(t, absl::StrCat("tenants/", name)));
-                  bytes = job.job.memory_bytes();
-                  return absl::OkStatus();
-                }).ok());
-    return bytes;
   }
   StoredJob Stored(const std::string& id) {
     StoredJob job;

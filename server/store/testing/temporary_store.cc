@@ -39,10 +39,10 @@ std::string EngineName(const ::testing::TestParamInfo<Engine>& info) {
   return info.param == Engine::kSqlite ? "Sqlite" : "Postgres";
 }
 
-TemporaryStore::TemporaryStore(Engine engine, int64_t schema_version)
+TemporaryStore::TemporaryStore(Engine engine)
     : directory_(MakeDirectory()), postgres_uri_(engine == Engine::kPostgres ? SharedPostgres()->NewDatabase() : "") {
   database_ = OpenAgain();
-  if (const absl::Status status = MigrateTo(*database_, schema_version); !status.ok()) {
+  if (const absl::Status status = Migrate(*database_); !status.ok()) {
     std::cerr << "cannot make a store: " << status << "\n";
     std::abort();
   }

@@ -25,7 +25,7 @@ std::string EngineName(const ::testing::TestParamInfo<Engine>& info);
 // private server.
 class TemporaryStore {
  public:
-  explicit TemporaryStore(Engine engine = Engine::kSqlite, int64_t schema_version = kSchemaVersion);
+  explicit TemporaryStore(Engine engine = Engine::kSqlite);
   ~TemporaryStore();
   TemporaryStore(const TemporaryStore&) = delete;
   TemporaryStore& operator=(const TemporaryStore&) = delete;

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/graph/graph_file.h"
 #include "core/random/testing/fixed_random.h"
+#include "server/files.h"
 #include "server/store/read_from.h"
 #include "server/store/testing/temporary_store.h"
 #include "server/uploads/uploads.h"

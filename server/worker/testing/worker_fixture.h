@@ -19,10 +19,11 @@
 #include "core/parallel.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/status_macros.h"
+#include "server/admission/submit.h"
+#include "server/files.h"
 #include "server/ledger/ledger.h"
 #include "server/store/datasets.h"
 #include "server/store/testing/temporary_store.h"
-#include "server/worker/submit.h"
 #include "server/worker/worker.h"
 
 namespace dpar::testing {
@@ -196,7 +197,7 @@ class WorkerFixture : public ::testing::Test {
   }
   // Whether any attempt left files.
   bool HasFiles() const {
-    const std::string job = store_.directory().AttemptDirectory(kJob, 0);
+    const std::filesystem::path job = std::filesystem::path(store_.directory().AttemptDirectory(kJob, 1)).parent_path();
     return std::filesystem::exists(job) && !std::filesystem::is_empty(job);
   }
   // Leases the job as a worker would that then dies.
@@ -204,9 +205,9 @@ class WorkerFixture : public ::testing::Test {
     StoredJob leased;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
                   DPAR_ASSIGN_OR_RETURN(
-                      const std::vector<StoredJob> jobs,
+                      const std::optional<StoredJob> job,
                       Lease(t, {"dead", absl::Now(), lease, 1, kLimits.max_job_bytes, kLimits.max_job_bytes}));
-                  leased = jobs.at(0);
+                  leased = job.value();
                   return absl::OkStatus();
                 }).ok());
     return leased;

@@ -1,4 +1,4 @@
-#include "client/sdk/atomic_file.h"
+#include "core/atomic_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // An operator's question to the store: does every ledger add up, and is it the one that certificates were signed for?
-#ifndef DPAR_SERVER_WORKER_CHECK_LEDGERS_H_
-#define DPAR_SERVER_WORKER_CHECK_LEDGERS_H_
+#ifndef DPAR_SERVER_UPKEEP_CHECK_LEDGERS_H_
+#define DPAR_SERVER_UPKEEP_CHECK_LEDGERS_H_
 
 #include <cstdint>
 #include <functional>
@@ -23,4 +23,4 @@ absl::StatusOr<int64_t> CheckLedgers(Database& database, const KeyReader& read_k
 
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_WORKER_CHECK_LEDGERS_H_
+#endif  // DPAR_SERVER_UPKEEP_CHECK_LEDGERS_H_

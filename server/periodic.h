@@ -1,6 +1,6 @@
 // Work that is done again and again beside everything else.
-#ifndef DPAR_SERVER_OBSERVE_PERIODIC_H_
-#define DPAR_SERVER_OBSERVE_PERIODIC_H_
+#ifndef DPAR_SERVER_PERIODIC_H_
+#define DPAR_SERVER_PERIODIC_H_
 
 #include <functional>
 #include <thread>
@@ -25,4 +25,4 @@ class Periodic {
 
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_OBSERVE_PERIODIC_H_
+#endif  // DPAR_SERVER_PERIODIC_H_

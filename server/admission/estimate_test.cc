@@ -1,4 +1,4 @@
-#include "server/worker/estimate.h"
+#include "server/admission/estimate.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "client/sdk/atomic_file.h"
+#include "core/atomic_file.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,11 +19,28 @@ namespace {
 
 constexpr int kAttempts = 1000;  // to find a name that is free
 
-absl::Status WriteFailure(const std::string& path, int error) {
-  return absl::InternalError(absl::StrCat("cannot write '", path, "': ", std::strerror(error)));
+// Syncs what has a name; the error is that of `path`.
+absl::Status Sync(const std::string& name, int flags, const std::string& path) {
+  const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | flags);
+  if (descriptor < 0) {
+    return WriteError(path, std::strerror(errno));
+  }
+  const int result = ::fsync(descriptor);
+  const int cause = errno;
+  ::close(descriptor);
+  return result == 0 ? absl::OkStatus() : WriteError(path, std::strerror(cause));
 }
 
 }  // namespace
+
+absl::Status WriteError(const std::string& path, absl::string_view why) {
+  return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, absl::StrCat("cannot write '", path, "': ", why));
+}
+
+absl::Status SyncDirectory(const std::string& directory) {
+  const std::string name = directory.empty() ? "." : directory;
+  return Sync(name, O_DIRECTORY, name);
+}
 
 AtomicFile::AtomicFile(std::string path, std::string temporary_path, int descriptor)
     : path_(std::move(path)), temporary_path_(std::move(temporary_path)), descriptor_(descriptor) {}
@@ -66,7 +84,7 @@ absl::Status AtomicFile::Append(absl::string_view bytes) {
       continue;
     }
     if (written < 0) {
-      return WriteFailure(path_, errno);
+      return WriteError(path_, std::strerror(errno));
     }
     bytes.remove_prefix(static_cast<size_t>(written));
     size_ += written;
@@ -75,11 +93,13 @@ absl::Status AtomicFile::Append(absl::string_view bytes) {
 }
 
 absl::Status AtomicFile::Commit() {
-  if (::fsync(descriptor_) != 0 || ::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
-    return WriteFailure(path_, errno);
+  // By its name: a library may have put another file in the place of the one that was opened.
+  DPAR_RETURN_IF_ERROR(Sync(temporary_path_, O_NOFOLLOW, path_));
+  if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
+    return WriteError(path_, std::strerror(errno));
   }
   ::close(std::exchange(descriptor_, -1));
-  return absl::OkStatus();
+  return SyncDirectory(std::filesystem::path(path_).parent_path().string());
 }
 
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes, mode_t mode) {

@@ -1,4 +1,4 @@
-#include "server/worker/submit.h"
+#include "server/admission/submit.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -217,15 +217,6 @@ TEST_P(SubmitOnceTest, ARefusalIsNotRemembered) {
   EXPECT_EQ(GetErrorInfo(Submit(large).status())->reason(), "PRIVACY_BUDGET_EXHAUSTED");
   EXPECT_FALSE(Recalled(large)->has_value());
   EXPECT_TRUE(Submit(request_).ok());
-}
-
-TEST_P(SubmitOnceTest, AnAnswerThatAnOlderSchemaRememberedIsGiven) {
-  v1::Job old;
-  old.set_name("tenants/acme/jobs/0123456789abcdef");
-  ASSERT_TRUE(store_.database()
-                  .Write([&](Transaction& t) { return Remember(t, MakeJobRequest(request_).key, old, absl::Now()); })
-                  .ok());
-  EXPECT_EQ((*Recalled(request_))->SerializeAsString(), old.SerializeAsString());
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, SubmitOnceTest, ::testing::ValuesIn(testing::Engines()), testing::EngineName);

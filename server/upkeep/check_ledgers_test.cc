@@ -1,4 +1,4 @@
-#include "server/worker/check_ledgers.h"
+#include "server/upkeep/check_ledgers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // An operator's question to the disk: is every dataset of the store still what was sealed?
-#ifndef DPAR_SERVER_STORE_CHECK_DATASETS_H_
-#define DPAR_SERVER_STORE_CHECK_DATASETS_H_
+#ifndef DPAR_SERVER_UPKEEP_CHECK_DATASETS_H_
+#define DPAR_SERVER_UPKEEP_CHECK_DATASETS_H_
 
 #include <cstdint>
 #include <ostream>
@@ -23,4 +23,4 @@ absl::StatusOr<int64_t> CheckDatasets(Database& database, const DataDirectory& d
 
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_STORE_CHECK_DATASETS_H_
+#endif  // DPAR_SERVER_UPKEEP_CHECK_DATASETS_H_

@@ -1,4 +1,4 @@
-#include "server/services/resource_name.h"
+#include "server/resource_name.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // From a request to a queued job with its price reserved, and back out again.
-#ifndef DPAR_SERVER_WORKER_SUBMIT_H_
-#define DPAR_SERVER_WORKER_SUBMIT_H_
+#ifndef DPAR_SERVER_ADMISSION_SUBMIT_H_
+#define DPAR_SERVER_ADMISSION_SUBMIT_H_
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,6 @@ namespace dpar {
 // A job that nobody has reserved or queued yet.
 struct PlannedJob {
   StoredJob stored;            // without a name
-  JobTexts texts;              // of it
   std::optional<Price> price;  // none for public data
   absl::Duration estimated_time;
 };
@@ -57,8 +56,6 @@ JobRequest MakeJobRequest(const v1::CreateJobRequest& request);
 // jobs of the tenant. ALREADY_EXISTS, at the latest from the commit, when there is a job of that name.
 absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const JobRequest& request,
                                   int64_t max_queued, const EntryContext& context);
-// Announces what it reads (Transaction::QueryAhead).
-absl::Status SubmitJobAhead(Transaction& transaction, const PlannedJob& planned);
 
 // The job that the request made, as it was answered then; nothing when it made none. ALREADY_EXISTS / REQUEST_ID_REUSED
 // when its id was used for another request.
@@ -75,4 +72,4 @@ absl::StatusOr<v1::Job> CancelJob(Transaction& transaction, const std::string& n
 
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_WORKER_SUBMIT_H_
+#endif  // DPAR_SERVER_ADMISSION_SUBMIT_H_

@@ -1,4 +1,4 @@
-#include "server/worker/submit.h"
+#include "server/admission/submit.h"
 
 #include <optional>
 #include <utility>
@@ -13,12 +13,12 @@
 #include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
+#include "server/admission/estimate.h"
 #include "server/ledger/entries.h"
 #include "server/seam.h"
 #include "server/store/datasets.h"
 #include "server/store/message_text.h"
 #include "server/store/read_from.h"
-#include "server/worker/estimate.h"
 
 namespace dpar {
 namespace {
@@ -141,7 +141,6 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   job.set_memory_bytes(EstimateJobBytes(plan, sizes, basis.dataset.stored_bytes, limits.threads));
   planned.estimated_time = EstimateJobTime(plan, sizes, basis.dataset.stored_bytes, limits.threads);
   DPAR_RETURN_IF_ERROR(CheckMemory(job.memory_bytes(), limits.max_job_bytes));
-  planned.texts = MakeJobTexts(job);
   return planned;
 }
 
@@ -184,16 +183,6 @@ JobRequest MakeJobRequest(const v1::CreateJobRequest& request) {
   return made;
 }
 
-absl::Status SubmitJobAhead(Transaction& transaction, const PlannedJob& planned) {
-  const std::string& dataset = planned.stored.job.spec().dataset();
-  // Which budget is asked for is what CheckBasis verifies, so both guards can be asked for at once.
-  DPAR_RETURN_IF_ERROR(LockDatasetAhead(transaction, dataset));
-  if (planned.price.has_value()) {
-    DPAR_RETURN_IF_ERROR(LockAccountAhead(transaction, planned.stored.budget_id));
-  }
-  return CheckRoomAhead(transaction, dataset);
-}
-
 absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& planned, const JobRequest& request,
                                   int64_t max_queued, const EntryContext& context) {
   StoredJob stored = planned.stored;
@@ -212,7 +201,7 @@ absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& pl
     SetLeft(*account, account->used_units(), job);
   }
   DPAR_SEAM("reserved");
-  DPAR_RETURN_IF_ERROR(Enqueue(transaction, stored, planned.texts));
+  DPAR_RETURN_IF_ERROR(Enqueue(transaction, stored));
   DPAR_RETURN_IF_ERROR(transaction.Notify(request.name));
   DPAR_SEAM("queued");
   return std::move(job);
@@ -221,10 +210,7 @@ absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& pl
 absl::StatusOr<std::optional<v1::Job>> RecallJob(Transaction& transaction, const JobRequest& request) {
   absl::StatusOr<StoredJob> stored = GetJob(transaction, request.name);
   if (absl::IsNotFound(stored.status())) {
-    // Jobs of an older schema have names of their own, and their requests remembered answers.
-    v1::Job answer;
-    DPAR_ASSIGN_OR_RETURN(const bool recalled, Recall(transaction, request.key, answer));
-    return recalled ? std::optional<v1::Job>(std::move(answer)) : std::nullopt;
+    return std::nullopt;
   }
   DPAR_RETURN_IF_ERROR(stored.status());
   if (stored->fingerprint != request.key.fingerprint) {
@@ -236,8 +222,7 @@ absl::StatusOr<std::optional<v1::Job>> RecallJob(Transaction& transaction, const
 absl::StatusOr<v1::Job> SubmitOnce(Database& database, const PlannedJob& planned, const JobRequest& request,
                                    int64_t max_queued, const EntryContext& context) {
   v1::Job job;
-  const auto ahead = [&](Transaction& transaction) { return SubmitJobAhead(transaction, planned); };
-  const absl::Status submitted = database.WriteGathered(ahead, [&](Transaction& transaction) -> absl::Status {
+  const absl::Status submitted = database.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(job, SubmitJob(transaction, planned, request, max_queued, context));
     return absl::OkStatus();
   });

@@ -1,6 +1,6 @@
 // What a job will need, judged before it starts.
-#ifndef DPAR_SERVER_WORKER_ESTIMATE_H_
-#define DPAR_SERVER_WORKER_ESTIMATE_H_
+#ifndef DPAR_SERVER_ADMISSION_ESTIMATE_H_
+#define DPAR_SERVER_ADMISSION_ESTIMATE_H_
 
 #include <cstdint>
 
@@ -20,4 +20,4 @@ absl::Duration EstimateJobTime(const v1::Plan& plan, const PublicSizes& sizes, i
 
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_WORKER_ESTIMATE_H_
+#endif  // DPAR_SERVER_ADMISSION_ESTIMATE_H_

@@ -1,6 +1,6 @@
 // Resource names, parsed and checked in one place. Every error is INVALID_ARGUMENT / INVALID_FIELD for `field`.
-#ifndef DPAR_SERVER_SERVICES_RESOURCE_NAME_H_
-#define DPAR_SERVER_SERVICES_RESOURCE_NAME_H_
+#ifndef DPAR_SERVER_RESOURCE_NAME_H_
+#define DPAR_SERVER_RESOURCE_NAME_H_
 
 #include <string>
 
@@ -8,6 +8,12 @@
 #include "absl/strings/string_view.h"
 
 namespace dpar {
+
+// The parent of operators' tokens, in place of tenants/{tenant}.
+inline constexpr absl::string_view kOperatorParent = "operator";
+
+// tenants/{tenant} of the name of something that belongs to a tenant, which was checked before.
+std::string TenantOf(absl::string_view name);
 
 // tenants/{tenant}
 struct TenantName {
@@ -42,4 +48,4 @@ absl::StatusOr<ResourceName> ParseTokenName(absl::string_view field, absl::strin
 
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_SERVICES_RESOURCE_NAME_H_
+#endif  // DPAR_SERVER_RESOURCE_NAME_H_

@@ -1,4 +1,4 @@
-#include "server/services/resource_name.h"
+#include "server/resource_name.h"
 
 #include <vector>
 
@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
-#include "server/auth/token.h"
 
 namespace dpar {
 namespace {
@@ -29,6 +28,8 @@ absl::StatusOr<ResourceName> Parse(absl::string_view field, absl::string_view te
 }
 
 }  // namespace
+
+std::string TenantOf(absl::string_view name) { return std::string(name.substr(0, name.find('/', name.find('/') + 1))); }
 
 absl::StatusOr<TenantName> ParseTenantName(absl::string_view field, absl::string_view text) {
   const std::vector<absl::string_view> parts = absl::StrSplit(text, '/');

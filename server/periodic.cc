@@ -1,4 +1,4 @@
-#include "server/observe/periodic.h"
+#include "server/periodic.h"
 
 #include <utility>
 

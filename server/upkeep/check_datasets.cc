@@ -1,4 +1,4 @@
-#include "server/store/check_datasets.h"
+#include "server/upkeep/check_datasets.h"
 
 #include <filesystem>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "server/store/check_datasets.h"
+#include "server/upkeep/check_datasets.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/graph/sealed_format.h"
 #include "core/graph/sealed_graph.h"
+#include "server/files.h"
 #include "server/store/datasets.h"
 #include "server/store/testing/temporary_store.h"
 

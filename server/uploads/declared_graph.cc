@@ -1,0 +1,72 @@
+#include "server/uploads/declared_graph.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "core/graph/graph_error.h"
+#include "core/status_macros.h"
+
+namespace dpar {
+namespace {
+
+GraphLimits MakeGraphLimits(const Limits& limits) {
+  GraphLimits graph;
+  graph.max_nodes = limits.max_nodes;
+  graph.max_features = limits.max_features;
+  graph.max_classes = limits.max_classes;
+  graph.max_edges = limits.max_edges;
+  graph.max_feature_entries = limits.max_feature_entries;
+  return graph;
+}
+
+// Whether a graph can be trained on: every declared class has a node. A model cannot learn a class that does not occur,
+// and nothing after this point may look for one.
+absl::Status CheckClasses(const Graph& graph) {
+  std::vector<bool> occurs(static_cast<size_t>(graph.sizes.class_count));
+  for (const int32_t label : graph.labels) {
+    if (label >= 0) {
+      occurs[static_cast<size_t>(label)] = true;
+    }
+  }
+  const auto missing = std::count(occurs.begin(), occurs.end(), false);
+  if (missing == graph.sizes.class_count) {
+    return GraphError("labels",
+                      "give no node a class, so there is nothing to learn. Label at least one node of every "
+                      "class and upload the file again");
+  }
+  if (missing > 0) {
+    const auto first = std::find(occurs.begin(), occurs.end(), false) - occurs.begin();
+    return GraphError("labels", absl::StrCat("leave ", missing, " of the ", graph.sizes.class_count,
+                                             " declared classes without a node, the first of them class ", first,
+                                             ". Number the classes that occur 0, 1, 2 and so on without a gap, declare "
+                                             "as many, and upload the file again"));
+  }
+  return absl::OkStatus();
+}
+
+// Whether the graph keeps the degree promise. The message has the promise, which is public, and neither the degree nor
+// the node that breaks it. Nothing is dropped to keep it: a removed hub would then re-route what its neighbours keep.
+absl::Status CheckPromise(const Graph& graph, int64_t max_degree) {
+  if (graph.edges().largest_degree() > max_degree) {
+    return GraphError("edges", absl::StrCat("break the degree promise: a node has more than the ", max_degree,
+                                            " neighbours that were declared. Declare a larger max_degree that is "
+                                            "known without the data, or none, and upload the file again"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<ImportedGraph> ReadDeclaredGraph(const std::string& path, const v1::OpenUploadRequest& declared,
+                                                const Limits& limits, const ReadReports& reports) {
+  const PublicSizes sizes = {declared.node_count(), declared.feature_count(), declared.class_count()};
+  DPAR_ASSIGN_OR_RETURN(ImportedGraph imported, ReadGraphFile(path, MakeGraphLimits(limits), sizes, reports));
+  DPAR_RETURN_IF_ERROR(CheckClasses(imported.graph));
+  if (declared.has_max_degree()) {
+    DPAR_RETURN_IF_ERROR(CheckPromise(imported.graph, declared.max_degree()));
+  }
+  return imported;
+}
+
+}  // namespace dpar

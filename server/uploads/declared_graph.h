@@ -1,0 +1,21 @@
+// The graph of an upload: read, and checked against what was declared.
+#ifndef DPAR_SERVER_UPLOADS_DECLARED_GRAPH_H_
+#define DPAR_SERVER_UPLOADS_DECLARED_GRAPH_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "core/graph/graph_file.h"
+#include "dpar/v1/dataset.pb.h"
+#include "server/limits.h"
+
+namespace dpar {
+
+// INVALID_ARGUMENT or RESOURCE_EXHAUSTED when the file is at fault: it is no graph, not of the declared sizes, beyond
+// the limits, has a declared class without a node, or breaks the degree promise.
+absl::StatusOr<ImportedGraph> ReadDeclaredGraph(const std::string& path, const v1::OpenUploadRequest& declared,
+                                                const Limits& limits, const ReadReports& reports);
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_UPLOADS_DECLARED_GRAPH_H_
