@@ -97,8 +97,12 @@ Setting StorePasswordSetting(std::string& target) {
   return {kStorePasswordFlag, "FILE", "holds the password for --store in one line; for a URI without one", "", apply};
 }
 
-absl::Status ValidateHttpListen(const std::string& text) {
-  return text.empty() ? absl::OkStatus() : ParseListenAddress("http-listen", text).status();
+// A listening address that may be empty, which turns it off.
+Setting OptionalListenSetting(const std::string& name, const std::string& help, std::string& target) {
+  return TextSetting(name, "HOST:PORT", absl::StrCat(help, "; port 0 picks one, and an empty value turns it off"),
+                     target, [name](const std::string& text) {
+                       return text.empty() ? absl::OkStatus() : ParseListenAddress(name, text).status();
+                     });
 }
 
 absl::Status ValidateDevice(const std::string& text) {
@@ -209,11 +213,10 @@ std::vector<Setting> Settings(Config& config) {
                    config.lease_seconds, 1, 3600),
       TextSetting("listen", "HOST:PORT", "where calls are accepted; port 0 picks one", config.listen,
                   [](const std::string& text) { return ParseListenAddress("listen", text).status(); }),
-      TextSetting(
-          "http-listen", "HOST:PORT",
-          "where metrics and health are served over HTTP, to everybody who reaches it; port 0 picks one, and an "
-          "empty value turns it off",
-          config.http_listen, ValidateHttpListen),
+      OptionalListenSetting("metrics-listen",
+                            "where metrics and health are served over plain HTTP, to everybody who reaches it",
+                            config.metrics_listen),
+      OptionalListenSetting("page-listen", "where the operator's page is served over TLS", config.page_listen),
       TextSetting(
           "audit-log", "FILE",
           "where every call that changes something is written, one JSON object a line; unset, `audit.log` in the "

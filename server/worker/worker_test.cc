@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/graph/sealed_format.h"
 #include "core/plan/plan_event.h"
-#include "server/observe/exposition.h"
+#include "prometheus/text_serializer.h"
 #include "server/observe/metrics.h"
 #include "server/witness/witness.h"
 #include "server/worker/testing/worker_fixture.h"
@@ -143,7 +143,7 @@ TEST_F(WorkerTest, AJobsEndIsCountedOnlyOnceItIsMarked) {
   ASSERT_TRUE(witness.Begin().ok());
   Metrics metrics;
   const auto counted = [&metrics] {
-    return absl::StrContains(Expose(metrics.Collect(), Exposition::kPrometheus),
+    return absl::StrContains(prometheus::TextSerializer().Serialize(metrics.Collect()),
                              "dpar_jobs_ended_total{state=\"succeeded\"} 1\n");
   };
   WorkerOptions options = Options();

@@ -1,7 +1,6 @@
 // Nothing private is logged, measured, shown as progress or told in an error: a run over every call of the API, on a
 // dataset whose content can be recognised.
 #include <gtest/gtest.h>
-#include <httplib.h>
 
 #include <algorithm>
 #include <limits>
@@ -16,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/http/testing/http_client.h"
 #include "tests/end_to_end/marks.h"
 #include "tests/end_to_end/recorder.h"
 #include "tests/end_to_end/workflow.h"
@@ -350,13 +350,10 @@ void LogPrivacyTest::Fail() {
 }
 
 void LogPrivacyTest::ReadWebPages() {
-  httplib::Client client("http://" + server_.http_address());
-  client.set_read_timeout(60);
   for (const char* path : {"/metrics", "/livez", "/readyz"}) {
-    const httplib::Result result = client.Get(path);
-    ASSERT_TRUE(result) << path;
-    EXPECT_EQ(result->status, 200) << path;
-    web_pages_[path] = result->body;
+    const HttpReply reply = SendHttp({.address = server_.metrics_address(), .path = path});
+    EXPECT_EQ(reply.status, 200) << path;
+    web_pages_[path] = reply.body;
   }
   EXPECT_THAT(web_pages_["/metrics"], ::testing::HasSubstr("dpar"));
 }
