@@ -113,21 +113,9 @@ grpc::Status OverviewServiceImpl::ListLedgerTail(grpc::ServerContext* context, c
   return Admit(*context, "OverviewService/ListLedgerTail", *request, *response);
 }
 
-absl::StatusOr<std::string> OverviewServiceImpl::TenantOf(const Identity& caller, const std::string& parent) const {
-  if (parent.empty()) {
-    DPAR_RETURN_IF_ERROR(RequireOperator(caller));
-    return std::string();
-  }
-  DPAR_ASSIGN_OR_RETURN(const TenantName tenant, ParseTenantName("parent", parent));
-  DPAR_RETURN_IF_ERROR(Authorise(caller, tenant.name, tenant.name));
-  DPAR_RETURN_IF_ERROR(
-      rooms_.database.Read([&](Transaction& transaction) { return TenantExists(transaction, tenant); }));
-  return tenant.name;
-}
-
 absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::GetOverviewRequest& request,
                                          v1::Overview& response) const {
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOf(caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
   DPAR_ASSIGN_OR_RETURN(response, overviews_.Get(caller, tenant, absl::Now()));
   for (v1::Attention& attention : *response.mutable_attention()) {
     if (attention.kind() == v1::Attention::JOB_FAILED) {
@@ -140,7 +128,7 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::GetOv
 
 absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListUsageRequest& request,
                                          v1::ListUsageResponse& response) const {
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOf(caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
   DPAR_RETURN_IF_ERROR(CheckFilter(request.filter()));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));
   DPAR_ASSIGN_OR_RETURN(const int64_t skip, ParsePosition(request.page_token(), 0));
@@ -169,14 +157,14 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::GetSp
     DPAR_ASSIGN_OR_RETURN(response, overviews_.HistoryOf(name.dataset));
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOf(caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
   DPAR_ASSIGN_OR_RETURN(response, overviews_.History(tenant));
   return absl::OkStatus();
 }
 
 absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListRecentJobsRequest& request,
                                          v1::ListRecentJobsResponse& response) const {
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOf(caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, ShortPageSize(request.page_size()));
   DPAR_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, ReadFrom(rooms_.database, [&](Transaction& transaction) {
                           return dpar::ListRecentJobs(transaction, tenant, page_size);
@@ -198,7 +186,7 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListL
     DPAR_ASSIGN_OR_RETURN(response, overviews_.TailOf(name.dataset, before, page_size));
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOf(caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
   if (!request.page_token().empty()) {
     return InvalidField("page_token", "page_token must be empty unless parent is one budget");
   }

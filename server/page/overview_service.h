@@ -38,8 +38,6 @@ class OverviewServiceImpl final : public v1::OverviewService::Service {
   template <typename Request, typename Response>
   grpc::Status Admit(grpc::ServerContext& context, absl::string_view method, const Request& request,
                      Response& response) const;
-  // The tenant that a parent names, empty for all, once the caller may ask for it and it is there.
-  [[nodiscard]] absl::StatusOr<std::string> TenantOf(const Identity& caller, const std::string& parent) const;
 
   const Rooms& rooms_;
   Overviews& overviews_;

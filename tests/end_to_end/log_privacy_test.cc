@@ -325,14 +325,14 @@ void LogPrivacyTest::Operate() {
   debit.set_reason("spent elsewhere");
   debit.set_request_id(NewRequestId());
   Must(*operator_, &Operators::AdjustLedger, debit);
-  Must(*operator_, &Operators::ListSpend, v1::ListSpendRequest());
+  Must(*operator_, &Budgets::ListBudgets, v1::ListBudgetsRequest());
 }
 
 // Calls that fail, each for another reason.
 void LogPrivacyTest::Fail() {
   EXPECT_THAT(stranger_->Call(&Servers::WhoAmI, v1::WhoAmIRequest()).status,
               IsError(grpc::StatusCode::UNAUTHENTICATED, v1::TOKEN_INVALID));
-  EXPECT_THAT(owner_->Call(&Operators::ListSpend, v1::ListSpendRequest()).status,
+  EXPECT_THAT(owner_->Call(&Budgets::ListBudgets, v1::ListBudgetsRequest()).status,
               IsError(grpc::StatusCode::PERMISSION_DENIED, v1::ROLE_INSUFFICIENT));
   EXPECT_THAT(GetJob(*owner_, tenant_.name + "/jobs/absent").status,
               IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
