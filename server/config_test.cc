@@ -300,7 +300,7 @@ TEST_F(ConfigTest, ABadValueIsRefusedWithItsSourceAndWhatIsAllowed) {
 }
 
 TEST_F(ConfigTest, ABadValueOfTheEnvironmentOrTheFileIsRefusedToo) {
-  ExpectRefused({"--config", WriteFile("max-nodes = x\n")}, "max-nodes", root_ + "/dpard.conf, max-nodes: 'x'");
+  ExpectRefused({"--config", WriteFile("max-nodes = x\n")}, "max-nodes", root_ + "/dpard.conf line 1, max-nodes: 'x'");
   environment_ = {{"DPARD_MAX_NODES", "y"}};
   ExpectRefused({}, "max-nodes", "DPARD_MAX_NODES: 'y' is not a whole number");
 }
