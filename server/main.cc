@@ -482,11 +482,8 @@ int Main(const std::vector<std::string>& arguments) {
   }
   std::signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = BlockSignals();
-  absl::Status status = SetUpLogging(invocation->config.log_level, invocation->config.log_format);
-  if (status.ok()) {
-    status = Run(invocation->config, signals);
-  }
-  if (!status.ok()) {
+  SetUpLogging(invocation->config.log_level, invocation->config.log_format);
+  if (const absl::Status status = Run(invocation->config, signals); !status.ok()) {
     std::cerr << "dpard: " << status.message() << "\n";
     return kExitFailed;
   }
