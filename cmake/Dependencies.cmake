@@ -19,7 +19,6 @@ find_package(SQLite3 MODULE REQUIRED)
 find_package(PostgreSQL MODULE REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
-pkg_check_modules(cpp-httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 pkg_check_modules(fftw3 REQUIRED IMPORTED_TARGET fftw3)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
 

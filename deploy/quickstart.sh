@@ -59,7 +59,7 @@ bash "$repository/deploy/build.sh" dpard dpar
 export PATH="$repository/build/release/bin:$PATH"
 unset DPAR_TOKEN DPAR_TOKEN_FILE DPAR_PROFILE
 # The usual port of metrics and health may be taken by a server that runs here already.
-export DPARD_HTTP_LISTEN=127.0.0.1:0
+export DPARD_METRICS_LISTEN=127.0.0.1:0 DPARD_PAGE_LISTEN=127.0.0.1:0
 
 directory=$(mktemp -d "${TMPDIR:-/tmp}/dpar-quickstart.XXXXXX")
 cd "$directory"

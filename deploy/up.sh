@@ -55,6 +55,8 @@ COMPOSE_PROJECT_NAME=dpar
 DPAR_BIND=127.0.0.1
 DPAR_PORT_1=7443
 DPAR_PORT_2=7444
+DPAR_PAGE_PORT_1=7481
+DPAR_PAGE_PORT_2=7482
 # Names and addresses that clients reach them by, separated by commas; read at the first start.
 DPAR_TLS_NAMES=$(uname -n)
 # Memory for the jobs of each server, and how many run at once on it (0: half of the cores).
@@ -107,6 +109,6 @@ or inside a container, with dpar there:
 
   ${compose[*]} exec ${servers[0]} dpar --ca /var/lib/dpar/tls/ca.pem --token-file /var/lib/dpar/operator.token tenant list
 
-Keep $secrets to yourself. Prometheus: http://$("${compose[@]}" port prometheus 9090). Grafana, where it runs: user admin,
+Keep $secrets to yourself. The operator's page: https://$("${compose[@]}" port "${servers[0]}" 7481)/. Prometheus: http://$("${compose[@]}" port prometheus 9090). Grafana, where it runs: user admin,
 password in $secrets/grafana_admin_password. Stop with: ${compose[*]} down. The guide: deploy/OPERATIONS.md
 END

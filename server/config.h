@@ -44,8 +44,9 @@ struct Config {
   std::string witness_dir;                // empty is beside the data directory, see WitnessDirectory
   std::string address_file;               // empty is `address` in the data directory
   std::string listen = "127.0.0.1:7443";  // port 0 picks one
-  // Metrics and health; port 0 picks one, empty turns it off.
-  std::string http_listen = "127.0.0.1:7480";
+  // For both, port 0 picks one, and empty turns it off.
+  std::string metrics_listen = "127.0.0.1:7480";
+  std::string page_listen = "127.0.0.1:7481";
   std::string audit_log;  // empty is `audit.log` in the data directory
   std::string log_level = "info";
   std::string log_format = "text";

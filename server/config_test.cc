@@ -117,7 +117,8 @@ TEST_F(ConfigTest, WithoutAnythingTheDefaultsHold) {
   EXPECT_EQ(config.listen, "127.0.0.1:7443");
   EXPECT_EQ(config.log_level, "info");
   EXPECT_EQ(config.log_format, "text");
-  EXPECT_EQ(config.http_listen, "127.0.0.1:7480");
+  EXPECT_EQ(config.metrics_listen, "127.0.0.1:7480");
+  EXPECT_EQ(config.page_listen, "127.0.0.1:7481");
   EXPECT_EQ(config.audit_log, "");
   EXPECT_EQ(config.device, "auto");
   EXPECT_TRUE(config.tls_names.empty());
@@ -154,16 +155,19 @@ TEST_F(ConfigTest, TheFileCanBeNamedByTheEnvironment) {
 }
 
 TEST_F(ConfigTest, WhatOperatorsLookAtCanBeSetAndHttpTurnedOff) {
-  const Config config =
-      Parse({"--log-format", "json", "--http-listen", "[::1]:0", "--audit-log", "/var/log/a"}).value().config;
+  const Config config = Parse({"--log-format", "json", "--metrics-listen", "[::1]:0", "--page-listen", "[::1]:1",
+                               "--audit-log", "/var/log/a"})
+                            .value()
+                            .config;
   EXPECT_EQ(config.log_format, "json");
-  EXPECT_EQ(config.http_listen, "[::1]:0");
+  EXPECT_EQ(config.metrics_listen, "[::1]:0");
+  EXPECT_EQ(config.page_listen, "[::1]:1");
   EXPECT_EQ(config.audit_log, "/var/log/a");
-  EXPECT_EQ(Parse({"--http-listen", ""}).value().config.http_listen, "");
-  environment_ = {{"DPARD_HTTP_LISTEN", ""}};
-  EXPECT_EQ(Parse({}).value().config.http_listen, "");
-  ExpectRefused({"--http-listen", "7480"}, "http-listen", "http-listen must be HOST:PORT");
-  ExpectRefused({"--http-listen", "127.0.0.1:70000"}, "http-listen", "65535");
+  EXPECT_EQ(Parse({"--metrics-listen", ""}).value().config.metrics_listen, "");
+  environment_ = {{"DPARD_PAGE_LISTEN", ""}};
+  EXPECT_EQ(Parse({}).value().config.page_listen, "");
+  ExpectRefused({"--metrics-listen", "7480"}, "metrics-listen", "metrics-listen must be HOST:PORT");
+  ExpectRefused({"--page-listen", "127.0.0.1:70000"}, "page-listen", "65535");
   ExpectRefused({"--log-format", "xml"}, "log-format", "text or json, got 'xml'");
 }
 
@@ -296,7 +300,7 @@ TEST_F(ConfigTest, ABadValueIsRefusedWithItsSourceAndWhatIsAllowed) {
 }
 
 TEST_F(ConfigTest, ABadValueOfTheEnvironmentOrTheFileIsRefusedToo) {
-  ExpectRefused({"--config", WriteFile("max-nodes = x\n")}, "max-nodes", root_ + "/dpard.conf, max-nodes: 'x'");
+  ExpectRefused({"--config", WriteFile("max-nodes = x\n")}, "max-nodes", root_ + "/dpard.conf line 1, max-nodes: 'x'");
   environment_ = {{"DPARD_MAX_NODES", "y"}};
   ExpectRefused({}, "max-nodes", "DPARD_MAX_NODES: 'y' is not a whole number");
 }

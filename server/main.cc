@@ -15,13 +15,13 @@
 //   ProgressBoard     how far running jobs are                          server/worker/progress.h
 //   Worker            threads that run queued jobs                      server/worker/worker.h
 //   Metrics, AuditLog what is counted, and who did what                 server/observe/metrics.h, audit_log.h
-//   Monitor           metrics and health over HTTP                      server/observe/monitor.h
-//   SpendLog, ChainWatch, Refusals                                      server/observe
-//                     what the overview tells besides the store
+//   Monitor           metrics and health over plain HTTP                server/observe/monitor.h
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
 //   WatchHub          everybody who watches a job                       server/services/watch_hub.h
 //   Listener          gRPC's server with every service of the API       server/services/listener.h
-//   PageServer        the operator's page, on the monitor's port        server/services/page_server.h
+//   SpendLog, ChainWatch, Refusals, Overviews                           server/page
+//                     what the operator's page shows
+//   PageServer        the page, over TLS                                server/page/page_server.h
 //
 // The main thread waits for SIGTERM or SIGINT and takes it all down in the opposite order. SIGHUP opens the audit log
 // again.
@@ -61,18 +61,20 @@
 #include "server/config.h"
 #include "server/directory_lock.h"
 #include "server/files.h"
+#include "server/http/http_server.h"
 #include "server/observe/audit_log.h"
-#include "server/observe/chain_watch.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/monitor.h"
-#include "server/observe/refusals.h"
-#include "server/observe/spend_log.h"
+#include "server/page/chain_watch.h"
+#include "server/page/overview_service.h"
+#include "server/page/overviews.h"
+#include "server/page/page_server.h"
+#include "server/page/refusals.h"
+#include "server/page/spend_log.h"
 #include "server/services/gate.h"
 #include "server/services/health_probe.h"
 #include "server/services/listener.h"
-#include "server/services/overviews.h"
-#include "server/services/page_server.h"
 #include "server/services/rooms.h"
 #include "server/services/server_service.h"
 #include "server/services/stream_limiter.h"
@@ -96,6 +98,8 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 constexpr unsigned kAddressMode = 0644;
+// Handlers of the page read the store, and one may wait for the accountant.
+constexpr size_t kPageThreads = 8;
 
 // Two servers that start at once on one data directory.
 constexpr absl::Duration kInitialisePatience = absl::Minutes(1);
@@ -104,9 +108,13 @@ std::string AddressFile(const Config& config, const DataDirectory& directory) {
   return config.address_file.empty() ? directory.Address() : config.address_file;
 }
 
-// Servers of a fleet have address files of their own, and beside each the one for HTTP.
-std::string HttpAddressFile(const Config& config, const DataDirectory& directory) {
-  return config.address_file.empty() ? directory.HttpAddress() : config.address_file + ".http";
+// Servers of a fleet have address files of their own, and beside each those for metrics and for the page.
+std::string MetricsAddressFile(const Config& config, const DataDirectory& directory) {
+  return config.address_file.empty() ? directory.MetricsAddress() : config.address_file + ".metrics";
+}
+
+std::string PageAddressFile(const Config& config, const DataDirectory& directory) {
+  return config.address_file.empty() ? directory.PageAddress() : config.address_file + ".page";
 }
 
 std::string CertificateFile(const Config& config, const DataDirectory& directory) {
@@ -216,19 +224,34 @@ void AwaitStop(const sigset_t& signals, AuditLog* audit) {
 
 // Serves metrics and health, unless they are turned off, and writes where. Ready it is not yet.
 absl::Status StartMonitor(const Config& config, const DataDirectory& directory, Monitor& monitor) {
-  DPAR_RETURN_IF_ERROR(RemoveTree(HttpAddressFile(config, directory)));
-  if (config.http_listen.empty()) {
+  DPAR_RETURN_IF_ERROR(RemoveTree(MetricsAddressFile(config, directory)));
+  if (config.metrics_listen.empty()) {
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress("http-listen", config.http_listen));
+  DPAR_ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress("metrics-listen", config.metrics_listen));
   DPAR_ASSIGN_OR_RETURN(const int port, monitor.Start(listen.host, listen.port));
   const std::string address = absl::StrCat(listen.host, ":", port);
-  spdlog::info("metrics and health are at http://{0}, the operator's page at https://{0}/", address);
+  spdlog::info("metrics and health are at http://{}", address);
   const bool loopback = listen.host == "localhost" || listen.host == "[::1]" || absl::StartsWith(listen.host, "127.");
   if (!loopback) {
     spdlog::warn("whoever reaches {} sees names of tenants and datasets and what they have spent", address);
   }
-  return WriteFileDurably(HttpAddressFile(config, directory), address, kAddressMode);
+  return WriteFileDurably(MetricsAddressFile(config, directory), address, kAddressMode);
+}
+
+// Serves the operator's page, unless it is turned off, and writes where.
+absl::Status StartPage(const Config& config, const DataDirectory& directory, const CertifiedKey& certificate,
+                       HttpServer& page) {
+  DPAR_RETURN_IF_ERROR(RemoveTree(PageAddressFile(config, directory)));
+  if (config.page_listen.empty()) {
+    return absl::OkStatus();
+  }
+  DPAR_RETURN_IF_ERROR(page.UseTls(certificate.certificate, certificate.key));
+  DPAR_ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress("page-listen", config.page_listen));
+  DPAR_ASSIGN_OR_RETURN(const int port, page.Start(listen.host, listen.port));
+  const std::string address = absl::StrCat(listen.host, ":", port);
+  spdlog::info("the operator's page is at https://{}/", address);
+  return WriteFileDurably(PageAddressFile(config, directory), address, kAddressMode);
 }
 
 // Accepts calls until a signal comes.
@@ -236,13 +259,12 @@ absl::Status Listen(const Config& config, const TlsFiles& tls, const Rooms& room
                     Overviews& overviews, Monitor& monitor, AuditLog& audit, std::atomic<bool>& stopping,
                     const sigset_t& signals) {
   const DataDirectory& directory = rooms.directory;
-  Listener listener(rooms, DescribeServer(config.limits), keys, overviews);
-  PageServer page(rooms.gate, listener.page_services());
-  if (!config.http_listen.empty()) {
-    DPAR_RETURN_IF_ERROR(monitor.ServePage(tls.server.certificate, tls.server.key,
-                                           [&page](const TlsRequest& request) { return page.Answer(request); }));
-  }
-  const absl::Cleanup end_page = [&monitor] { monitor.EndPage(); };
+  OverviewServiceImpl overview(rooms, overviews);
+  Listener listener(rooms, DescribeServer(config.limits), keys, overview);
+  PageServer page(rooms.gate, {listener.server_info(), overview, listener.budgets(), listener.training()});
+  HttpServer page_http([&page](const HttpRequest& request) { return page.Answer(request); }, kPageThreads);
+  DPAR_RETURN_IF_ERROR(StartPage(config, directory, tls.server, page_http));
+  const absl::Cleanup forget_page = [&] { RemoveTree(PageAddressFile(config, directory)).IgnoreError(); };
   DPAR_ASSIGN_OR_RETURN(const std::string address,
                         listener.Start(config.listen, config.limits.max_chunk_bytes + kMessageOverheadBytes,
                                        MakeServerCredentials(tls.server, tls.client_authorities)));
@@ -295,7 +317,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   const absl::Cleanup stop_listening = [&database] { database.Listen(nullptr); };
   Monitor monitor(database, metrics, [&witness] { return witness.Writes(); });
   DPAR_RETURN_IF_ERROR(StartMonitor(config, directory, monitor));
-  const absl::Cleanup forget_address = [&] { RemoveTree(HttpAddressFile(config, directory)).IgnoreError(); };
+  const absl::Cleanup forget_address = [&] { RemoveTree(MetricsAddressFile(config, directory)).IgnoreError(); };
   if (works) {
     DPAR_RETURN_IF_ERROR(worker.Start());
   }
@@ -321,9 +343,12 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   TaskLine admissions(kMaxAdmissionsWaiting);
   std::atomic<bool> stopping = false;
   Refusals refusals;
+  const auto note_refusal = [&refusals](const std::string& tenant, const std::string& dataset, const std::string& why) {
+    refusals.Note(tenant, {dataset, absl::Now(), why});
+  };
   const Rooms rooms{database, directory, config.limits, gate, witness,    uploads,
                     streams,  watches,   watchdog,      hub,  admissions, worker_options.threads,
-                    stopping, &metrics,  &refusals};
+                    stopping, &metrics,  note_refusal};
   SpendLog spend(database);
   spend.Start();
   ChainWatch chains(database);
@@ -458,11 +483,8 @@ int Main(const std::vector<std::string>& arguments) {
   }
   std::signal(SIGPIPE, SIG_IGN);
   const sigset_t signals = BlockSignals();
-  absl::Status status = SetUpLogging(invocation->config.log_level, invocation->config.log_format);
-  if (status.ok()) {
-    status = Run(invocation->config, signals);
-  }
-  if (!status.ok()) {
+  SetUpLogging(invocation->config.log_level, invocation->config.log_format);
+  if (const absl::Status status = Run(invocation->config, signals); !status.ok()) {
     std::cerr << "dpard: " << status.message() << "\n";
     return kExitFailed;
   }

@@ -15,7 +15,7 @@ absl::StatusOr<int> RunBudgets(Session& session) {
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.Tenant());
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const Connection::Budgets all, connection->ListBudgets(tenant));
-  return PrintBudgets(session, all, /*with_tenant=*/false);
+  return PrintBudgets(session, all, /*with_tenant=*/tenant.empty());
 }
 
 absl::StatusOr<int> RunBudget(Session& session, const std::string& text, bool entries) {

@@ -28,7 +28,7 @@ absl::StatusOr<int> RunSpend(Session& session, const std::string& tenant) {
     DPAR_ASSIGN_OR_RETURN(parent, TenantName(tenant));
   }
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
-  DPAR_ASSIGN_OR_RETURN(const Connection::Budgets all, connection->ListSpend(parent));
+  DPAR_ASSIGN_OR_RETURN(const Connection::Budgets all, connection->ListBudgets(parent));
   return PrintBudgets(session, all, /*with_tenant=*/true);
 }
 
@@ -67,8 +67,7 @@ struct VerifyLedgerArguments {
 // Every ledger that the token may see: a tenant's own, or all of them for an operator.
 absl::StatusOr<std::vector<std::string>> AllBudgets(Session& session, Connection& connection) {
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.Tenant());
-  DPAR_ASSIGN_OR_RETURN(const Connection::Budgets all,
-                        tenant.empty() ? connection.ListSpend("") : connection.ListBudgets(tenant));
+  DPAR_ASSIGN_OR_RETURN(const Connection::Budgets all, connection.ListBudgets(tenant));
   std::vector<std::string> names;
   for (const v1::Budget& budget : all.budgets) {
     names.push_back(budget.name());

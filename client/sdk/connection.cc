@@ -41,27 +41,6 @@ absl::StatusOr<std::vector<Item>> AllPages(const Fetch& fetch, const Items& item
   return all;
 }
 
-// All pages of budgets, and the fullest, which every page names.
-template <typename Request, typename Fetch>
-absl::StatusOr<Connection::Budgets> AllBudgets(const std::string& tenant, const Fetch& fetch) {
-  Request request;
-  request.set_parent(tenant);
-  request.set_page_size(kPageSize);
-  Connection::Budgets all;
-  DPAR_ASSIGN_OR_RETURN(all.budgets, AllPages<v1::Budget>(
-                                         [&](const std::string& page_token) {
-                                           request.set_page_token(page_token);
-                                           return fetch(request);
-                                         },
-                                         [&](const auto& page) -> const auto& {
-                                           if (page.has_fullest()) {
-                                             all.fullest = page.fullest();
-                                           }
-                                           return page.budgets();
-                                         }));
-  return all;
-}
-
 }  // namespace
 
 std::unique_ptr<Connection> Connection::Open(const ConnectOptions& options) {
@@ -226,15 +205,24 @@ absl::StatusOr<v1::Budget> Connection::GetBudget(const std::string& name) {
 }
 
 absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& tenant) {
-  return AllBudgets<v1::ListBudgetsRequest>(tenant, [this](const v1::ListBudgetsRequest& request) {
-    return Call(*budgets_, &v1::BudgetService::Stub::ListBudgets, request, kCallTimeout);
-  });
-}
-
-absl::StatusOr<Connection::Budgets> Connection::ListSpend(const std::string& tenant) {
-  return AllBudgets<v1::ListSpendRequest>(tenant, [this](const v1::ListSpendRequest& request) {
-    return Call(*operators_, &v1::OperatorService::Stub::ListSpend, request, kCallTimeout);
-  });
+  v1::ListBudgetsRequest request;
+  request.set_parent(tenant);
+  request.set_page_size(kPageSize);
+  Budgets all;
+  DPAR_ASSIGN_OR_RETURN(all.budgets, AllPages<v1::Budget>(
+                                         [&](const std::string& page_token) {
+                                           request.set_page_token(page_token);
+                                           return Call(*budgets_, &v1::BudgetService::Stub::ListBudgets, request,
+                                                       kCallTimeout);
+                                         },
+                                         [&](const auto& page) -> const auto& {
+                                           // Every page names it.
+                                           if (page.has_fullest()) {
+                                             all.fullest = page.fullest();
+                                           }
+                                           return page.budgets();
+                                         }));
+  return all;
 }
 
 absl::StatusOr<std::vector<v1::LedgerEntry>> Connection::ListLedgerEntries(const std::string& budget) {

@@ -69,7 +69,6 @@ class Connection {
     std::optional<v1::Budget> fullest;
   };
   absl::StatusOr<Budgets> ListBudgets(const std::string& tenant);
-  absl::StatusOr<Budgets> ListSpend(const std::string& tenant);
   absl::StatusOr<std::vector<v1::LedgerEntry>> ListLedgerEntries(const std::string& budget);
   absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const std::string& budget);
   // Also against an entry that is known from elsewhere.

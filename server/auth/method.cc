@@ -33,7 +33,6 @@ constexpr std::array kMethods = {
     Method{"OperatorService/RevokeToken", Access::kManageTokens, v1::ADMINISTER},
     Method{"OperatorService/SetBudgetCap", Access::kOperate, v1::ADMINISTER},
     Method{"OperatorService/AdjustLedger", Access::kOperate, v1::ADMINISTER},
-    Method{"OperatorService/ListSpend", Access::kOperate, v1::ADMINISTER},
     Method{"ServerService/GetServerInfo", Access::kAny, v1::SCOPE_UNSPECIFIED},
     Method{"ServerService/WhoAmI", Access::kAny, v1::SCOPE_UNSPECIFIED},
     Method{"ServerService/ListSigningKeys", Access::kAny, v1::SCOPE_UNSPECIFIED},

@@ -68,7 +68,6 @@ bool IsAudited(absl::string_view method) {
       "DatasetService/GetDataset",
       "DatasetService/GetUpload",
       "DatasetService/ListDatasets",
-      "OperatorService/ListSpend",
       "OperatorService/ListTenants",
       "OperatorService/ListTokens",
       "ServerService/GetServerInfo",

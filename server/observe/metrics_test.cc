@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "server/observe/exposition.h"
+#include "prometheus/text_serializer.h"
 
 namespace dpar {
 namespace {
@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string Text(const Metrics& metrics) { return Expose(metrics.Collect(), Exposition::kPrometheus); }
+std::string Text(const Metrics& metrics) { return prometheus::TextSerializer().Serialize(metrics.Collect()); }
 
 TEST(MetricsTest, SeriesOfFixedListsAreThereFromTheStart) {
   const Metrics metrics;
@@ -82,7 +82,7 @@ TEST(MetricsTest, StagesFailedCallersAndFailedAuditsAreSeen) {
   metrics.AuthenticationFailed("TOKEN_INVALID");
   metrics.AuditWriteFailed();
   const std::string text = Text(metrics);
-  EXPECT_THAT(text, HasSubstr("dpar_job_stage_seconds_bucket{stage=\"training\",le=\"5.0\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("dpar_job_stage_seconds_bucket{stage=\"training\",le=\"5\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("dpar_job_stage_seconds_sum{stage=\"training\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("dpar_auth_failures_total{reason=\"TOKEN_INVALID\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("dpar_audit_write_failures_total 1\n"));

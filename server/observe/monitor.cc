@@ -1,16 +1,22 @@
 #include "server/observe/monitor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
-#include "server/observe/exposition.h"
+#include "prometheus/metric_family.h"
+#include "prometheus/text_serializer.h"
 #include "server/observe/gauge_family.h"
 
 namespace dpar {
 namespace {
 
+constexpr int kNotFound = 404;
+constexpr int kMethodNotAllowed = 405;
 constexpr int kUnavailable = 503;
+constexpr size_t kHttpThreads = 2;
 constexpr absl::Duration kProbePeriod = absl::Seconds(2);
 constexpr absl::Duration kBudgetPeriod = absl::Seconds(5);
 // Rest after work on budgets, in multiples of what it took: they have a tenth of one core and of one connection.
@@ -23,11 +29,11 @@ void Append(std::vector<prometheus::MetricFamily> more, std::vector<prometheus::
 }  // namespace
 
 Monitor::Monitor(Database& database, const Metrics& metrics, std::function<bool()> marks_written)
-    : metrics_(metrics), probe_(database), budgets_(database), marks_written_(std::move(marks_written)) {
-  http_.Handle("/metrics", [this](const HttpRequest& request) { return ShowMetrics(request); });
-  http_.Handle("/livez", [](const HttpRequest&) { return HttpAnswer{.body = "ok\n"}; });
-  http_.Handle("/readyz", [this](const HttpRequest&) { return ShowReadiness(); });
-}
+    : metrics_(metrics),
+      probe_(database),
+      budgets_(database),
+      marks_written_(std::move(marks_written)),
+      http_([this](const HttpRequest& request) { return Answer(request); }, kHttpThreads) {}
 
 absl::StatusOr<int> Monitor::Start(const std::string& host, int port) {
   absl::StatusOr<int> bound = http_.Start(host, port);
@@ -42,14 +48,29 @@ absl::StatusOr<int> Monitor::Start(const std::string& host, int port) {
   return bound;
 }
 
-HttpAnswer Monitor::ShowMetrics(const HttpRequest& request) const {
+HttpAnswer Monitor::Answer(const HttpRequest& request) const {
+  if (request.method != "GET") {
+    return {.status = kMethodNotAllowed, .body = "only GET is answered\n", .headers = {{"Allow", "GET"}}};
+  }
+  if (request.path == "/metrics") {
+    return ShowMetrics();
+  }
+  if (request.path == "/readyz") {
+    return ShowReadiness();
+  }
+  return request.path == "/livez" ? HttpAnswer{.body = "ok\n"}
+                                  : HttpAnswer{.status = kNotFound, .body = "there is nothing at this path\n"};
+}
+
+HttpAnswer Monitor::ShowMetrics() const {
   std::vector<prometheus::MetricFamily> families = metrics_.Collect();
   Append(probe_.Collect(absl::Now()), families);
   Append(budgets_.Collect(), families);
   families.push_back(GaugeFamily("dpar_witness_up", "1 while what is spent can be marked, 0 while it cannot."));
   AddGauge({}, witness_up_ ? 1 : 0, families.back());
-  const Exposition exposition = ChooseExposition(request.accept);
-  return {.content_type = std::string(ContentType(exposition)), .body = Expose(std::move(families), exposition)};
+  std::sort(families.begin(), families.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
+          .body = prometheus::TextSerializer().Serialize(families)};
 }
 
 HttpAnswer Monitor::ShowReadiness() const {

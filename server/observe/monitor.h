@@ -1,5 +1,4 @@
-// What the server shows to operators' tools over HTTP: /metrics, /livez and /readyz. And where the operator's page is
-// served, over TLS.
+// What the server shows to operators' tools over plain HTTP, without authentication: /metrics, /livez and /readyz.
 #ifndef DPAR_SERVER_OBSERVE_MONITOR_H_
 #define DPAR_SERVER_OBSERVE_MONITOR_H_
 
@@ -7,15 +6,11 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "prometheus/metric_family.h"
+#include "server/http/http_server.h"
 #include "server/observe/budget_metrics.h"
-#include "server/observe/http_server.h"
 #include "server/observe/metrics.h"
 #include "server/observe/store_probe.h"
 #include "server/periodic.h"
@@ -31,13 +26,6 @@ class Monitor {
 
   // Begins to watch the store and to listen; the port.
   absl::StatusOr<int> Start(const std::string& host, int port);
-  // Answers what comes to the same port over TLS from now on, with this certificate and key in PEM; until EndPage,
-  // which returns once nothing of it runs any more.
-  absl::Status ServePage(const std::string& certificate_pem, const std::string& key_pem,
-                         HttpServer::TlsHandler handler) {
-    return http_.HandleTls(certificate_pem, key_pem, std::move(handler));
-  }
-  void EndPage() { http_.EndTls(); }
   // From now on the server does its work, or, before it stops, takes no more.
   void Serve() { phase_ = Phase::kServing; }
   void Drain() { phase_ = Phase::kDraining; }
@@ -45,7 +33,9 @@ class Monitor {
  private:
   enum class Phase { kStarting, kServing, kDraining };
 
-  [[nodiscard]] HttpAnswer ShowMetrics(const HttpRequest& request) const;
+  // From memory, whatever the store does.
+  [[nodiscard]] HttpAnswer Answer(const HttpRequest& request) const;
+  [[nodiscard]] HttpAnswer ShowMetrics() const;
   [[nodiscard]] HttpAnswer ShowReadiness() const;
   // Reads the budgets' sums, or works out one equivalent epsilon; how long to rest.
   absl::Duration StepBudgets();

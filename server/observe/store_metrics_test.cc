@@ -1,7 +1,6 @@
 // What comes from the store: gauges of budgets, queue and uploads, and readiness.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <httplib.h>
 
 #include <atomic>
 #include <functional>
@@ -14,9 +13,10 @@
 #include "core/error.h"
 #include "core/privacy/event.h"
 #include "core/status_macros.h"
+#include "prometheus/text_serializer.h"
+#include "server/http/testing/http_client.h"
 #include "server/ledger/ledger.h"
 #include "server/observe/budget_metrics.h"
-#include "server/observe/exposition.h"
 #include "server/observe/metrics.h"
 #include "server/observe/monitor.h"
 #include "server/observe/store_probe.h"
@@ -98,8 +98,8 @@ class StoreMetricsTest : public ::testing::TestWithParam<Engine> {
                 }).ok());
     return budget;
   }
-  static std::string Text(std::vector<prometheus::MetricFamily> families) {
-    return Expose(std::move(families), Exposition::kPrometheus);
+  static std::string Text(const std::vector<prometheus::MetricFamily>& families) {
+    return prometheus::TextSerializer().Serialize(families);
   }
   // A gauge's line.
   static std::string Line(const std::string& name, const std::string& labels, double value) {
@@ -249,19 +249,18 @@ TEST_P(StoreMetricsTest, AServerIsReadyWhileItServesAndItsStoreAnswers) {
   std::atomic<bool> marks_written = true;
   Monitor monitor(flaky, metrics, [&marks_written] { return marks_written.load(); });
   const int port = monitor.Start("127.0.0.1", 0).value();
+  const auto get = [&](const std::string& path, const std::string& method = "GET") {
+    return SendHttp({.address = absl::StrCat("127.0.0.1:", port), .path = path, .method = method});
+  };
   const auto await = [&](const std::string& word, int status) {
     const absl::Time deadline = absl::Now() + absl::Seconds(60);
-    httplib::Client client("127.0.0.1", port);
-    std::string body;
-    int got = 0;
+    HttpReply answer;
     do {
-      const httplib::Result answer = client.Get("/readyz");
-      body = answer ? answer->body : "";
-      got = answer ? answer->status : 0;
+      answer = get("/readyz");
       absl::SleepFor(absl::Milliseconds(20));
-    } while (body != word && absl::Now() < deadline);
-    EXPECT_EQ(body, word);
-    EXPECT_EQ(got, status);
+    } while (answer.body != word && absl::Now() < deadline);
+    EXPECT_EQ(answer.body, word);
+    EXPECT_EQ(answer.status, status);
   };
   await("starting\n", 503);
   monitor.Serve();
@@ -270,14 +269,22 @@ TEST_P(StoreMetricsTest, AServerIsReadyWhileItServesAndItsStoreAnswers) {
   await("ok\n", 200);
   marks_written = false;
   await("witness\n", 503);
-  EXPECT_THAT(httplib::Client("127.0.0.1", port).Get("/metrics")->body, HasSubstr("dpar_witness_up 0\n"));
+  EXPECT_THAT(get("/metrics").body, HasSubstr("dpar_witness_up 0\n"));
   marks_written = true;
   await("ok\n", 200);
   flaky.fails = true;
   await("store\n", 503);
   monitor.Drain();
   await("draining\n", 503);
-  EXPECT_EQ(httplib::Client("127.0.0.1", port).Get("/livez")->body, "ok\n");
+  EXPECT_EQ(get("/livez").body, "ok\n");
+  EXPECT_EQ(get("/livez?x=1").body, "ok\n") << "a query changes no path";
+  for (const char* path : {"/", "/livez/", "/livez/../livez", "/.*"}) {
+    EXPECT_EQ(get(path).status, 404) << path;
+  }
+  for (const char* method : {"HEAD", "OPTIONS", "DELETE"}) {
+    EXPECT_EQ(get("/livez", method).status, 405) << method;
+    EXPECT_EQ(get("/livez", method).header("Allow"), "GET") << method;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, StoreMetricsTest, ::testing::ValuesIn(testing::Engines()), testing::EngineName);

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -11,7 +12,6 @@
 #include "core/validate.h"
 #include "server/ledger/ledger.h"
 #include "server/resource_name.h"
-#include "server/services/budget_page.h"
 #include "server/services/page_size.h"
 #include "server/services/tenant_exists.h"
 #include "server/store/datasets.h"
@@ -53,15 +53,16 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::GetBudg
 grpc::Status BudgetServiceImpl::ListBudgets(grpc::ServerContext* context, const v1::ListBudgetsRequest* request,
                                             v1::ListBudgetsResponse* response) {
   return rooms_.gate.Admit(*context, "BudgetService/ListBudgets", [&](const Identity& caller) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
-    DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
+    DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request->parent()));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
-    DPAR_ASSIGN_OR_RETURN(BudgetPage page,
-                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<BudgetPage> {
-                            DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
-                            return dpar::ListBudgets(transaction, parent.name, page_size, request->page_token());
+    DPAR_ASSIGN_OR_RETURN(BudgetPage page, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+                            return dpar::ListBudgets(transaction, tenant, page_size, request->page_token());
                           }));
-    MovePage(page, *response);
+    response->mutable_budgets()->Assign(page.budgets.begin(), page.budgets.end());
+    response->set_next_page_token(page.next_page_token);
+    if (page.fullest.has_value()) {
+      *response->mutable_fullest() = *std::move(page.fullest);
+    }
     return absl::OkStatus();
   });
 }

@@ -18,13 +18,13 @@ constexpr std::chrono::seconds kShutdownGrace{3};
 
 }  // namespace
 
-Listener::Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, Overviews& overviews)
+Listener::Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview)
     : datasets_(rooms),
       training_(rooms),
       budgets_(rooms),
       operators_(rooms),
       server_info_(rooms, std::move(info), keys),
-      overview_(rooms, overviews) {}
+      overview_(overview) {}
 
 absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t max_message_bytes,
                                             const std::shared_ptr<grpc::ServerCredentials>& credentials) {

@@ -14,9 +14,6 @@
 #include "server/services/budget_service.h"
 #include "server/services/dataset_service.h"
 #include "server/services/operator_service.h"
-#include "server/services/overview_service.h"
-#include "server/services/overviews.h"
-#include "server/services/page_server.h"
 #include "server/services/rooms.h"
 #include "server/services/server_service.h"
 #include "server/services/training_service.h"
@@ -26,10 +23,13 @@ namespace dpar {
 // What it is made with outlives it.
 class Listener {
  public:
-  Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, Overviews& overviews);
+  // `overview` is served beside its own services.
+  Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview);
 
   // For the page, which reads from the same services.
-  [[nodiscard]] PageServices page_services() const { return {server_info_, overview_, budgets_, training_}; }
+  [[nodiscard]] const ServerServiceImpl& server_info() const { return server_info_; }
+  [[nodiscard]] const BudgetServiceImpl& budgets() const { return budgets_; }
+  [[nodiscard]] const TrainingServiceImpl& training() const { return training_; }
 
   // Starts accepting calls at HOST:PORT, port 0 being one that is free, with messages of so many bytes at most; returns
   // host:port. UNAVAILABLE when the port is taken.
@@ -47,7 +47,7 @@ class Listener {
   BudgetServiceImpl budgets_;
   OperatorServiceImpl operators_;
   ServerServiceImpl server_info_;
-  OverviewServiceImpl overview_;
+  grpc::Service& overview_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -16,7 +16,6 @@
 #include "server/observe/metrics.h"
 #include "server/random_text.h"
 #include "server/resource_name.h"
-#include "server/services/budget_page.h"
 #include "server/services/page_size.h"
 #include "server/services/subject.h"
 #include "server/services/tenant_exists.h"
@@ -365,26 +364,6 @@ absl::Status OperatorServiceImpl::DebitBudget(const Identity& caller, const v1::
     });
   }));
   return MarkChange(rooms_, name);
-}
-
-grpc::Status OperatorServiceImpl::ListSpend(grpc::ServerContext* context, const v1::ListSpendRequest* request,
-                                            v1::ListSpendResponse* response) {
-  return AdmitOperator(*context, "OperatorService/ListSpend", [&](const Identity&) -> absl::Status {
-    TenantName parent;
-    if (!request->parent().empty()) {
-      DPAR_ASSIGN_OR_RETURN(parent, ParseTenantName("parent", request->parent()));
-    }
-    DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
-    DPAR_ASSIGN_OR_RETURN(BudgetPage page,
-                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<BudgetPage> {
-                            if (!parent.id.empty()) {
-                              DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
-                            }
-                            return ListBudgets(transaction, parent.name, page_size, request->page_token());
-                          }));
-    MovePage(page, *response);
-    return absl::OkStatus();
-  });
 }
 
 }  // namespace dpar

@@ -27,8 +27,6 @@ class OperatorServiceImpl final : public v1::OperatorService::Service {
                             v1::Budget* response) override;
   grpc::Status AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* request,
                             v1::LedgerEntry* response) override;
-  grpc::Status ListSpend(grpc::ServerContext* context, const v1::ListSpendRequest* request,
-                         v1::ListSpendResponse* response) override;
 
  private:
   // The gate, and the operator role behind it.

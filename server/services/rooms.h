@@ -3,10 +3,11 @@
 #define DPAR_SERVER_SERVICES_ROOMS_H_
 
 #include <atomic>
+#include <functional>
+#include <string>
 
 #include "server/limits.h"
 #include "server/observe/metrics.h"
-#include "server/observe/refusals.h"
 #include "server/services/gate.h"
 #include "server/services/stream_limiter.h"
 #include "server/services/stream_watchdog.h"
@@ -41,8 +42,8 @@ struct Rooms {
   const std::atomic<bool>& stopping;
   // Counts what the ledger and the queue do; may be missing.
   Metrics* metrics = nullptr;
-  // Remembers jobs that were refused; may be missing.
-  Refusals* refusals = nullptr;
+  // Told of jobs that are refused, with the tenant, the dataset and why; may be missing.
+  std::function<void(const std::string& tenant, const std::string& dataset, const std::string& why)> refused = {};
 };
 
 }  // namespace dpar

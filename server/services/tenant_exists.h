@@ -1,8 +1,13 @@
-// Operators can name tenants that are not there.
+// Whose resources a list is about. Operators can name tenants that are not there.
 #ifndef DPAR_SERVER_SERVICES_TENANT_EXISTS_H_
 #define DPAR_SERVER_SERVICES_TENANT_EXISTS_H_
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "core/status_macros.h"
+#include "server/auth/identity.h"
 #include "server/resource_name.h"
 #include "server/store/database.h"
 #include "server/store/datasets.h"
@@ -12,6 +17,18 @@ namespace dpar {
 // NOT_FOUND / RESOURCE_NOT_FOUND when there is no such tenant.
 inline absl::Status TenantExists(Transaction& transaction, const TenantName& tenant) {
   return TenantContentKey(transaction, tenant.name).status();
+}
+
+// The tenant that a parent names, once the caller may ask for it and it is there; empty for all, if an operator asks.
+inline absl::StatusOr<std::string> TenantOrAll(Database& database, const Identity& caller, const std::string& parent) {
+  if (parent.empty()) {
+    DPAR_RETURN_IF_ERROR(RequireOperator(caller));
+    return std::string();
+  }
+  DPAR_ASSIGN_OR_RETURN(const TenantName tenant, ParseTenantName("parent", parent));
+  DPAR_RETURN_IF_ERROR(Authorise(caller, tenant.name, tenant.name));
+  DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) { return TenantExists(transaction, tenant); }));
+  return tenant.name;
 }
 
 }  // namespace dpar

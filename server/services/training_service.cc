@@ -69,12 +69,12 @@ grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const 
 
 void TrainingServiceImpl::NoteRefusal(const v1::CreateJobRequest& request, const absl::Status& status) const {
   const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(status);
-  if (rooms_.refusals == nullptr || request.validate_only() || !info.has_value() ||
+  if (rooms_.refused == nullptr || request.validate_only() || !info.has_value() ||
       (info->reason() != v1::ErrorReason_Name(v1::PRIVACY_BUDGET_EXHAUSTED) &&
        info->reason() != v1::ErrorReason_Name(v1::LIMIT_EXCEEDED))) {
     return;
   }
-  rooms_.refusals->Note(request.parent(), {request.spec().dataset(), absl::Now(), std::string(status.message())});
+  rooms_.refused(request.parent(), request.spec().dataset(), std::string(status.message()));
 }
 
 absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, const Identity& caller,

@@ -7,7 +7,8 @@
 //   keys/lock                 held by whoever changes them
 //   operator.token            the first operator token
 //   address                   host:port that the running server listens on
-//   http-address              the same of its metrics and health
+//   metrics-address           the same of its metrics and health
+//   page-address              the same of the operator's page
 //   audit.log                 who did what
 //   uploads/{tenant}/{id}     bytes of an open upload
 //   datasets/{tenant}/{id}/graph.sealed
@@ -34,7 +35,8 @@ class DataDirectory {
   [[nodiscard]] std::string Database() const { return root_ + "/dpar.sqlite"; }
   [[nodiscard]] std::string Lock() const { return root_ + "/lock"; }
   [[nodiscard]] std::string Address() const { return root_ + "/address"; }
-  [[nodiscard]] std::string HttpAddress() const { return root_ + "/http-address"; }
+  [[nodiscard]] std::string MetricsAddress() const { return root_ + "/metrics-address"; }
+  [[nodiscard]] std::string PageAddress() const { return root_ + "/page-address"; }
   [[nodiscard]] std::string AuditLog() const { return root_ + "/audit.log"; }
   [[nodiscard]] std::string OperatorToken() const { return root_ + "/operator.token"; }
   [[nodiscard]] std::string CaCertificate() const { return root_ + "/tls/ca.pem"; }

@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "core/graph/sealed_format.h"
 #include "core/plan/plan_event.h"
+#include "prometheus/text_serializer.h"
 #include "server/files.h"
-#include "server/observe/exposition.h"
 #include "server/observe/metrics.h"
 #include "server/witness/witness.h"
 #include "server/worker/testing/worker_fixture.h"
@@ -132,7 +132,7 @@ TEST_F(WorkerTest, AJobsEndIsCountedOnlyOnceItIsMarked) {
   ASSERT_TRUE(witness.Begin().ok());
   Metrics metrics;
   const auto counted = [&metrics] {
-    return absl::StrContains(Expose(metrics.Collect(), Exposition::kPrometheus),
+    return absl::StrContains(prometheus::TextSerializer().Serialize(metrics.Collect()),
                              "dpar_jobs_ended_total{state=\"succeeded\"} 1\n");
   };
   WorkerOptions options = Options();

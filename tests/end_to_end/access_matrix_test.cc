@@ -223,7 +223,6 @@ std::vector<Row> AccessMatrixTest::BudgetRows() {
     request.set_request_id(NewRequestId());
     return request.SerializeAsString();
   };
-  const auto spend = Naming<v1::ListSpendRequest>("parent");
   const auto overview = Naming<v1::GetOverviewRequest>("parent");
   const auto usage = Naming<v1::ListUsageRequest>("parent");
   const auto history = Naming<v1::GetSpendHistoryRequest>("parent");
@@ -241,7 +240,6 @@ std::vector<Row> AccessMatrixTest::BudgetRows() {
       {"BudgetService/VerifyChain", kEverybody, v1::READ, kOk, kNotFound, budget, verify},
       {"OperatorService/SetBudgetCap", kOperator, v1::ADMINISTER, kOk, kWrongRole, budget, set_cap},
       {"OperatorService/AdjustLedger", kOperator, v1::ADMINISTER, kOk, kWrongRole, budget, debit},
-      {"OperatorService/ListSpend", kOperator, v1::ADMINISTER, kOk, kWrongRole, tenant, spend},
   };
 }
 

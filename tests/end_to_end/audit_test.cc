@@ -126,8 +126,8 @@ TEST(AuditTest, SighupOpensTheFileAgainAndTheServerGoesOn) {
 TEST(AuditTest, AFileThatCannotBeOpenedStopsTheStart) {
   const TemporaryDirectory directory;
   const CommandResult result =
-      RunCommand({BinaryPath("dpard"), "--data-dir", directory.File("data"), "--listen", "127.0.0.1:0", "--http-listen",
-                  "127.0.0.1:0", "--audit-log", directory.File("absent/file")},
+      RunCommand({BinaryPath("dpard"), "--data-dir", directory.File("data"), "--listen", "127.0.0.1:0",
+                  "--metrics-listen", "127.0.0.1:0", "--page-listen", "", "--audit-log", directory.File("absent/file")},
                  {});
   EXPECT_EQ(result.exit_code, 1);
   EXPECT_THAT(result.err, ::testing::HasSubstr("cannot open the audit log"));

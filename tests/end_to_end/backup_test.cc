@@ -1,7 +1,6 @@
 // Back up, spend more, restore, try to spend again: refused, with the reason; and what an operator does then. On both
 // engines, with the real binaries over TLS.
 #include <gtest/gtest.h>
-#include <httplib.h>
 
 #include <filesystem>
 #include <memory>
@@ -11,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "server/http/testing/http_client.h"
 #include "server/store/testing/private_postgres.h"
 #include "server/store/testing/temporary_store.h"
 #include "tests/end_to_end/workflow.h"
@@ -61,12 +61,7 @@ class BackupTest : public ::testing::TestWithParam<Engine> {
     request.set_name(job);
     return Owner().Call(&v1::TrainingService::Stub::GetCertificate, request).status;
   }
-  std::string Metrics() const {
-    const std::string address = server_->http_address();
-    httplib::Client client("http://" + address);
-    const httplib::Result answer = client.Get("/metrics");
-    return answer ? answer->body : "";
-  }
+  std::string Metrics() const { return SendHttp({.address = server_->metrics_address(), .path = "/metrics"}).body; }
   // Waits until the metrics say so.
   void AwaitMetric(const std::string& line) {
     const absl::Time deadline = absl::Now() + kPatience;

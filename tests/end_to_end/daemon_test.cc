@@ -65,7 +65,7 @@ TEST_F(DaemonTest, TheHealthCommandAsksOnLoopbackWhatListensEverywhereAndFailsWh
   EXPECT_EQ(serving.out, everywhere + " serves\n");
 
   // HTTP answers there, and no gRPC.
-  for (const std::string& address : {std::string("0.0.0.0:1"), server().http_address()}) {
+  for (const std::string& address : {std::string("0.0.0.0:1"), server().metrics_address()}) {
     const CommandResult dead = probe(address);
     EXPECT_EQ(dead.exit_code, 1) << address;
     EXPECT_EQ(dead.out, "");
@@ -152,7 +152,8 @@ TEST_F(DaemonTest, SecretFilesAreReadableByTheirOwnerOnly) {
 }
 
 TEST_F(DaemonTest, ASecondServerOnTheSameDirectoryRefusesAndTheFirstGoesOn) {
-  const CommandResult second = Dpard({"--data-dir", server().data_directory(), "--listen", "127.0.0.1:0"});
+  const CommandResult second =
+      Dpard({"--data-dir", server().data_directory(), "--listen", "127.0.0.1:0", "--page-listen", "127.0.0.1:0"});
   EXPECT_GT(second.exit_code, 0);
   EXPECT_LT(second.exit_code, 128);
   EXPECT_THAT(second.err + second.out, ::testing::HasSubstr(server().data_directory()));
@@ -177,7 +178,8 @@ TEST(DaemonFlagsTest, ABadValueStopsItWithTheReasonAndExitCodeTwo) {
       {"--listen", "127.0.0.1:70000"},
       {"--log-level", "loud"},
       {"--log-format", "xml"},
-      {"--http-listen", "nonsense"},
+      {"--metrics-listen", "nonsense"},
+      {"--page-listen", "nonsense"},
       {"--default-cap-epsilon", "-1"},
       {"--default-cap-epsilon", "x"},
       {"--device", "abacus"},
@@ -215,8 +217,8 @@ TEST(DaemonFlagsTest, HelpNamesEveryFlagOfTheContract) {
   const CommandResult help = Dpard({"--help"});
   EXPECT_EQ(help.exit_code, 0);
   for (const char* flag :
-       {"--data-dir", "--listen", "--config", "--log-level", "--log-format", "--http-listen", "--audit-log", "--device",
-        "--default-cap-epsilon", "--max-upload-bytes", "--max-nodes", "DPARD_"}) {
+       {"--data-dir", "--listen", "--config", "--log-level", "--log-format", "--metrics-listen", "--page-listen",
+        "--audit-log", "--device", "--default-cap-epsilon", "--max-upload-bytes", "--max-nodes", "DPARD_"}) {
     EXPECT_THAT(help.out, ::testing::HasSubstr(flag));
   }
 }
@@ -256,7 +258,8 @@ TEST(DaemonStopTest, ManySignalsStopItAsCleanlyAsOne) {
 TEST(DaemonStopTest, ASignalDuringTheStartStopsItCleanly) {
   const TemporaryDirectory directory;
   const std::string data = directory.File("data");
-  Process dpard({BinaryPath("dpard"), "--data-dir", data, "--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0"},
+  Process dpard({BinaryPath("dpard"), "--data-dir", data, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+                 "--page-listen", "127.0.0.1:0"},
                 {}, directory.File("log"), directory.File("log"));
   // The lock is the first file it makes, long before it listens.
   const absl::Time deadline = absl::Now() + absl::Seconds(20);

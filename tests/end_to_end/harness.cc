@@ -55,8 +55,9 @@ bool TestServer::Start(const std::string& binary, const Environment& environment
 void TestServer::Launch(const std::string& binary, const Environment& environment) {
   std::error_code ignored;
   std::filesystem::remove(address_file(), ignored);
-  std::vector<std::string> arguments = {BinaryPath(binary), "--data-dir",    data_directory(), "--listen",
-                                        "127.0.0.1:0",      "--http-listen", "127.0.0.1:0"};
+  std::vector<std::string> arguments = {BinaryPath(binary), "--data-dir",    data_directory(),
+                                        "--listen",         "127.0.0.1:0",   "--metrics-listen",
+                                        "127.0.0.1:0",      "--page-listen", "127.0.0.1:0"};
   arguments.insert(arguments.end(), flags_.begin(), flags_.end());
   const std::string log_file = directory_.File("dpard.log");
   process_ = std::make_unique<Process>(arguments, environment, log_file, log_file);
@@ -102,8 +103,9 @@ std::string TestServer::operator_token() const {
   return std::string(absl::StripAsciiWhitespace(ReadFile(data_directory() + "/operator.token")));
 }
 
-std::string TestServer::http_address() const {
-  return ReadFile(shared_directory_.empty() ? data_directory() + "/http-address" : directory_.File("address.http"));
+std::string TestServer::OtherAddress(const std::string& kind) const {
+  return ReadFile(shared_directory_.empty() ? data_directory() + "/" + kind + "-address"
+                                            : directory_.File("address." + kind));
 }
 
 std::string TestServer::log() const { return ReadFile(directory_.File("dpard.log")); }

@@ -109,7 +109,9 @@ class TestServer {
 
   [[nodiscard]] const std::string& address() const { return address_; }
   // Where it serves metrics and health; empty when it does not.
-  [[nodiscard]] std::string http_address() const;
+  [[nodiscard]] std::string metrics_address() const { return OtherAddress("metrics"); }
+  // The same of the operator's page.
+  [[nodiscard]] std::string page_address() const { return OtherAddress("page"); }
   [[nodiscard]] std::string data_directory() const {
     return shared_directory_.empty() ? directory_.File("data") : shared_directory_;
   }
@@ -143,6 +145,7 @@ class TestServer {
   [[nodiscard]] std::string address_file() const {
     return shared_directory_.empty() ? data_directory() + "/address" : directory_.File("address");
   }
+  [[nodiscard]] std::string OtherAddress(const std::string& kind) const;
 
   TemporaryDirectory directory_;
   std::vector<std::string> flags_;

@@ -1,7 +1,6 @@
 // Nothing private is logged, measured, shown as progress or told in an error: a run over every call of the API, on a
 // dataset whose content can be recognised.
 #include <gtest/gtest.h>
-#include <httplib.h>
 
 #include <algorithm>
 #include <limits>
@@ -16,6 +15,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/http/testing/http_client.h"
 #include "tests/end_to_end/marks.h"
 #include "tests/end_to_end/recorder.h"
 #include "tests/end_to_end/workflow.h"
@@ -325,14 +325,14 @@ void LogPrivacyTest::Operate() {
   debit.set_reason("spent elsewhere");
   debit.set_request_id(NewRequestId());
   Must(*operator_, &Operators::AdjustLedger, debit);
-  Must(*operator_, &Operators::ListSpend, v1::ListSpendRequest());
+  Must(*operator_, &Budgets::ListBudgets, v1::ListBudgetsRequest());
 }
 
 // Calls that fail, each for another reason.
 void LogPrivacyTest::Fail() {
   EXPECT_THAT(stranger_->Call(&Servers::WhoAmI, v1::WhoAmIRequest()).status,
               IsError(grpc::StatusCode::UNAUTHENTICATED, v1::TOKEN_INVALID));
-  EXPECT_THAT(owner_->Call(&Operators::ListSpend, v1::ListSpendRequest()).status,
+  EXPECT_THAT(owner_->Call(&Budgets::ListBudgets, v1::ListBudgetsRequest()).status,
               IsError(grpc::StatusCode::PERMISSION_DENIED, v1::ROLE_INSUFFICIENT));
   EXPECT_THAT(GetJob(*owner_, tenant_.name + "/jobs/absent").status,
               IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
@@ -350,13 +350,10 @@ void LogPrivacyTest::Fail() {
 }
 
 void LogPrivacyTest::ReadWebPages() {
-  httplib::Client client("http://" + server_.http_address());
-  client.set_read_timeout(60);
   for (const char* path : {"/metrics", "/livez", "/readyz"}) {
-    const httplib::Result result = client.Get(path);
-    ASSERT_TRUE(result) << path;
-    EXPECT_EQ(result->status, 200) << path;
-    web_pages_[path] = result->body;
+    const HttpReply reply = SendHttp({.address = server_.metrics_address(), .path = path});
+    EXPECT_EQ(reply.status, 200) << path;
+    web_pages_[path] = reply.body;
   }
   EXPECT_THAT(web_pages_["/metrics"], ::testing::HasSubstr("dpar"));
 }

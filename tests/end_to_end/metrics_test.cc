@@ -1,6 +1,5 @@
 // Metrics and health over HTTP, as a Prometheus, promtool and a prober see them.
 #include <gtest/gtest.h>
-#include <httplib.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
+#include "server/http/testing/http_client.h"
 #include "tests/end_to_end/workflow.h"
 
 namespace dpar::e2e {
@@ -29,21 +29,16 @@ constexpr absl::Duration kPatience = absl::Seconds(90);
 constexpr absl::Duration kPoll = absl::Milliseconds(100);
 constexpr char kPrometheus[] = "/usr/bin/prometheus";
 constexpr char kPromtool[] = "/usr/bin/promtool";
-constexpr char kOpenMetrics[] = "application/openmetrics-text; version=1.0.0";
 
-struct HttpReply {
-  int status = 0;
-  std::string content_type;
-  std::string body;
-};
+HttpReply Get(const std::string& address, const std::string& path) {
+  return SendHttp({.address = address, .path = path});
+}
 
-HttpReply Get(const std::string& address, const std::string& path, const std::string& accept = "") {
-  httplib::Client client("http://" + address);
-  client.set_read_timeout(30);
-  const httplib::Result result =
-      client.Get(path, accept.empty() ? httplib::Headers{} : httplib::Headers{{"Accept", accept}});
-  if (!result) return {};
-  return {result->status, result->get_header_value("Content-Type"), result->body};
+// As a part of a query.
+std::string Encoded(const std::string& text) {
+  std::string encoded;
+  for (const char c : text) absl::StrAppend(&encoded, "%", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+  return encoded;
 }
 
 // Asks until the body holds `text`, and returns it.
@@ -170,7 +165,7 @@ class Prometheus {
 
   // The value of a query that gives one series; nothing when it gives none or several.
   [[nodiscard]] std::optional<std::string> Query(const std::string& query) const {
-    const HttpReply reply = Get(address_, "/api/v1/query?query=" + httplib::detail::encode_query_param(query));
+    const HttpReply reply = Get(address_, "/api/v1/query?query=" + Encoded(query));
     const nlohmann::json answer = nlohmann::json::parse(reply.body, nullptr, /*allow_exceptions=*/false);
     if (reply.status != 200 || !answer.is_object()) return std::nullopt;
     const nlohmann::json& result = answer["data"]["result"];
@@ -203,7 +198,7 @@ TEST_F(MetricsTest, APrometheusScrapesWhatTheLedgerAndTheQueueSay) {
   if (!std::filesystem::exists(kPrometheus)) GTEST_SKIP() << "there is no " << kPrometheus;
   const v1::Budget budget = GetBudget(server().Owner(world_.tenant), world_.dataset);
   ASSERT_GT(budget.posted_units(), 0);
-  const Prometheus prometheus(server().http_address());
+  const Prometheus prometheus(server().metrics_address());
   prometheus.Expect("up{job=\"dpar\"}", 1);
   prometheus.Expect("dpar_jobs_ended_total{state=\"succeeded\"}", 1);
   prometheus.Expect("dpar_jobs_ended_total{state=\"failed\"}", 0);
@@ -223,10 +218,10 @@ TEST_F(MetricsTest, APrometheusScrapesWhatTheLedgerAndTheQueueSay) {
 }
 
 TEST_F(MetricsTest, TheTableOfMetricsIsWhatIsServed) {
-  AwaitBody(server().http_address(), "/metrics", "dpar_budget_equivalent_epsilon{");
-  const HttpReply reply = Get(server().http_address(), "/metrics");
+  AwaitBody(server().metrics_address(), "/metrics", "dpar_budget_equivalent_epsilon{");
+  const HttpReply reply = Get(server().metrics_address(), "/metrics");
   EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(reply.content_type, "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_EQ(reply.header("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
   const std::map<std::string, Described> documented = DocumentedMetrics();
   const std::map<std::string, Described> served = ServedMetrics(reply.body);
   ASSERT_FALSE(documented.empty());
@@ -242,20 +237,11 @@ TEST_F(MetricsTest, TheTableOfMetricsIsWhatIsServed) {
 TEST_F(MetricsTest, PromtoolFindsNoFault) {
   if (!std::filesystem::exists(kPromtool)) GTEST_SKIP() << "there is no " << kPromtool;
   const std::string file = server().Scratch("metrics");
-  WriteFile(file, AwaitBody(server().http_address(), "/metrics", "dpar_budget_equivalent_epsilon{"));
+  WriteFile(file, AwaitBody(server().metrics_address(), "/metrics", "dpar_budget_equivalent_epsilon{"));
   const CommandResult result =
       RunCommand({"/bin/sh", "-c", absl::StrCat(kPromtool, " check metrics < '", file, "'")}, {});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_EQ(result.out + result.err, "");
-}
-
-TEST_F(MetricsTest, WhoAsksForOpenMetricsGetsThem) {
-  const HttpReply reply = Get(server().http_address(), "/metrics", kOpenMetrics);
-  EXPECT_EQ(reply.content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
-  EXPECT_TRUE(absl::EndsWith(reply.body, "\n# EOF\n"));
-  EXPECT_THAT(reply.body, HasSubstr("# TYPE dpar_rpc_requests counter\n"));
-  EXPECT_THAT(reply.body,
-              HasSubstr("dpar_rpc_requests_total{code=\"OK\",method=\"OperatorService/CreateTenant\"} 1\n"));
 }
 
 TEST(QueueMetricsTest, RefusedCallersAndCancelledJobsAreCountedOnce) {
@@ -268,29 +254,29 @@ TEST(QueueMetricsTest, RefusedCallersAndCancelledJobsAreCountedOnce) {
   const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(6));
   const auto created = CreateJob(owner, JobRequest(dataset, 1));
   ASSERT_THAT(created.status, IsOk());
-  std::string body = AwaitBody(server.http_address(), "/metrics", "dpar_queue_jobs{state=\"queued\"} 1\n");
+  std::string body = AwaitBody(server.metrics_address(), "/metrics", "dpar_queue_jobs{state=\"queued\"} 1\n");
   EXPECT_THAT(body, HasSubstr("dpar_auth_failures_total{reason=\"TOKEN_MISSING\"} 1\n"));
   EXPECT_THAT(body, HasSubstr("dpar_rpc_requests_total{code=\"UNAUTHENTICATED\",method=\"ServerService/WhoAmI\"} 1\n"));
   const v1::Budget budget = GetBudget(owner, dataset);
   ASSERT_GT(budget.reserved_units(), 0);
-  AwaitBody(server.http_address(), "/metrics",
+  AwaitBody(server.metrics_address(), "/metrics",
             absl::StrCat("dpar_budget_reserved_units{tenant=\"", tenant.id, "\",dataset=\"",
                          dataset.substr(dataset.rfind('/') + 1), "\"} ", budget.reserved_units(), "\n"));
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(CancelJob(owner, created.value.name()).value.state(), v1::Job::CANCELLED);
   }
-  body = AwaitBody(server.http_address(), "/metrics", "dpar_queue_jobs{state=\"queued\"} 0\n");
+  body = AwaitBody(server.metrics_address(), "/metrics", "dpar_queue_jobs{state=\"queued\"} 0\n");
   EXPECT_THAT(body, HasSubstr("dpar_jobs_ended_total{state=\"cancelled\"} 1\n"));
 }
 
 TEST(HealthTest, AServerIsAliveAndReadyAndOtherPathsAreNotThere) {
   TestServer server;
   ASSERT_TRUE(server.Start());
-  EXPECT_EQ(Get(server.http_address(), "/livez").body, "ok\n");
-  AwaitBody(server.http_address(), "/readyz", "ok\n");
-  EXPECT_EQ(Get(server.http_address(), "/readyz").status, 200);
-  EXPECT_EQ(Get(server.http_address(), "/").status, 404);
-  const std::string file = server.data_directory() + "/http-address";
+  EXPECT_EQ(Get(server.metrics_address(), "/livez").body, "ok\n");
+  AwaitBody(server.metrics_address(), "/readyz", "ok\n");
+  EXPECT_EQ(Get(server.metrics_address(), "/readyz").status, 200);
+  EXPECT_EQ(Get(server.metrics_address(), "/").status, 404);
+  const std::string file = server.data_directory() + "/metrics-address";
   EXPECT_TRUE(std::filesystem::exists(file));
   EXPECT_EQ(server.Terminate(), std::optional<int>(0));
   EXPECT_FALSE(std::filesystem::exists(file));
@@ -298,13 +284,13 @@ TEST(HealthTest, AServerIsAliveAndReadyAndOtherPathsAreNotThere) {
 
 TEST(HealthTest, AServerThatOnlyRunsJobsHasThemToo) {
   const TemporaryDirectory directory;
-  Process worker({BinaryPath("dpard"), "--data-dir", directory.File("data"), "--worker-only", "--http-listen",
+  Process worker({BinaryPath("dpard"), "--data-dir", directory.File("data"), "--worker-only", "--metrics-listen",
                   "127.0.0.1:0", "--address-file", directory.File("worker")},
                  {}, directory.File("log"), directory.File("log"));
   const absl::Time deadline = absl::Now() + kPatience;
   std::string address;
   while (address.empty() && absl::Now() < deadline && !worker.Wait(kPoll).has_value()) {
-    address = ReadFile(directory.File("worker.http"));
+    address = ReadFile(directory.File("worker.metrics"));
   }
   ASSERT_NE(address, "") << ReadFile(directory.File("log"));
   AwaitBody(address, "/readyz", "ok\n");
@@ -317,12 +303,13 @@ TEST(HealthTest, APortThatIsTakenStopsTheStart) {
   TestServer server;
   ASSERT_TRUE(server.Start());
   const TemporaryDirectory directory;
-  const CommandResult second = RunCommand({BinaryPath("dpard"), "--data-dir", directory.File("data"), "--listen",
-                                           "127.0.0.1:0", "--http-listen", server.http_address()},
-                                          {});
+  const CommandResult second =
+      RunCommand({BinaryPath("dpard"), "--data-dir", directory.File("data"), "--listen", "127.0.0.1:0", "--page-listen",
+                  "", "--metrics-listen", server.metrics_address()},
+                 {});
   EXPECT_EQ(second.exit_code, 1);
-  EXPECT_THAT(second.err, HasSubstr(absl::StrCat("cannot listen for HTTP on ", server.http_address())));
-  EXPECT_EQ(Get(server.http_address(), "/livez").status, 200);
+  EXPECT_THAT(second.err, HasSubstr(absl::StrCat("cannot listen for HTTP on ", server.metrics_address())));
+  EXPECT_EQ(Get(server.metrics_address(), "/livez").status, 200);
 }
 
 }  // namespace

@@ -1,9 +1,6 @@
 // The operator's page over HTTP, without a browser: sessions, who may see what, and what is refused. tests/page has the
 // page itself.
-#include <httplib.h>
-
 #include <csignal>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -11,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "server/http/testing/http_client.h"
 #include "tests/end_to_end/workflow.h"
 
 namespace dpar::e2e {
@@ -29,74 +27,66 @@ class PageTest : public SharedServerTest {
     std::signal(SIGPIPE, SIG_IGN);
     SharedServerTest::SetUp();
   }
-  static std::unique_ptr<httplib::SSLClient> Browser() {
-    const std::vector<std::string> address = absl::StrSplit(server().http_address(), ':');
-    auto client = std::make_unique<httplib::SSLClient>(address.at(0), std::stoi(address.at(1)));
-    client->set_ca_cert_path(server().ca_file().c_str());
-    client->set_read_timeout(30);
-    return client;
+  static HttpReply Send(const std::string& method, const std::string& path, const HttpHeaders& headers = {},
+                        const std::string& body = "") {
+    return SendHttp({server().page_address(), path, method, headers, body, HttpTls{.ca_file = server().ca_file()}});
   }
-  static httplib::Headers Bearer(const std::string& token) { return {{"Authorization", "Bearer " + token}}; }
-  static std::string Origin() { return "https://" + server().http_address(); }
+  static HttpReply Get(const std::string& path, const HttpHeaders& headers = {}) { return Send("GET", path, headers); }
+  static HttpHeaders Bearer(const std::string& token) { return {{"Authorization", "Bearer " + token}}; }
+  static std::string Origin() { return "https://" + server().page_address(); }
   // The cookie of a new session.
   static std::string SignIn(const std::string& token) {
-    const httplib::Result answer = Browser()->Post("/session", Bearer(token));
-    EXPECT_TRUE(answer && answer->status == 204);
-    const std::vector<std::string> parts = absl::StrSplit(answer->get_header_value("Set-Cookie"), ';');
+    const HttpReply answer = Send("POST", "/session", Bearer(token));
+    EXPECT_EQ(answer.status, 204);
+    const std::vector<std::string> parts = absl::StrSplit(answer.header("Set-Cookie"), ';');
     return parts[0];
   }
-  static int Status(const std::string& path, const httplib::Headers& headers) {
-    const httplib::Result answer = Browser()->Get(path, headers);
-    return answer ? answer->status : 0;
-  }
-  static std::string ReasonOf(const std::string& path, const httplib::Headers& headers) {
-    const httplib::Result answer = Browser()->Get(path, headers);
-    return answer ? Json::parse(answer->body)["error"]["reason"] : "";
+  static int Status(const std::string& path, const HttpHeaders& headers) { return Get(path, headers).status; }
+  static std::string ReasonOf(const std::string& path, const HttpHeaders& headers) {
+    const HttpReply answer = Get(path, headers);
+    return answer.status == 0 ? "" : Json::parse(answer.body)["error"]["reason"];
   }
 };
 
 TEST_F(PageTest, ATokenIsExchangedForACookieThatNoScriptReads) {
-  httplib::Headers headers = Bearer(server().operator_token());
-  headers.emplace("Origin", Origin());
-  const httplib::Result answer = Browser()->Post("/session", headers);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 204);
-  EXPECT_THAT(answer->get_header_value("Set-Cookie"),
+  HttpHeaders headers = Bearer(server().operator_token());
+  headers.emplace_back("Origin", Origin());
+  const HttpReply answer = Send("POST", "/session", headers);
+  EXPECT_EQ(answer.status, 204);
+  EXPECT_THAT(answer.header("Set-Cookie"),
               MatchesRegex("__Host-dpar_session=[0-9a-f]{64}; Path=/; Max-Age=28800; HttpOnly; Secure; "
                            "SameSite=Strict"));
   const std::string cookie = SignIn(server().operator_token());
-  const httplib::Result who = Browser()->Get(kWho, {{"Cookie", cookie}});
-  ASSERT_TRUE(who);
-  EXPECT_EQ(Json::parse(who->body)["role"], "OPERATOR");
-  EXPECT_EQ(who->get_header_value("Cache-Control"), "no-store");
+  const HttpReply who = Get(kWho, {{"Cookie", cookie}});
+  EXPECT_EQ(Json::parse(who.body)["role"], "OPERATOR");
+  EXPECT_EQ(who.header("Cache-Control"), "no-store");
 }
 
 TEST_F(PageTest, OtherSitesAndWrongTokensOpenNoSession) {
   for (const char* origin : {"https://evil.example", "null", "http://127.0.0.1"}) {
-    httplib::Headers headers = Bearer(server().operator_token());
-    headers.emplace("Origin", origin);
-    EXPECT_EQ(Browser()->Post("/session", headers)->status, 403) << origin;
+    HttpHeaders headers = Bearer(server().operator_token());
+    headers.emplace_back("Origin", origin);
+    EXPECT_EQ(Send("POST", "/session", headers).status, 403) << origin;
   }
   for (const std::string& token : {std::string("nonsense"), absl::StrCat("dpar_nobody_", std::string(64, '0'))}) {
-    const httplib::Result answer = Browser()->Post("/session", Bearer(token));
-    EXPECT_EQ(answer->status, 401);
-    EXPECT_FALSE(answer->has_header("Set-Cookie"));
+    const HttpReply answer = Send("POST", "/session", Bearer(token));
+    EXPECT_EQ(answer.status, 401);
+    EXPECT_EQ(answer.header("Set-Cookie"), "");
   }
-  const httplib::Result without = Browser()->Post("/session", httplib::Headers{});
-  ASSERT_TRUE(without);
-  EXPECT_EQ(without->status, 401);
+  const HttpReply without = Send("POST", "/session");
+  EXPECT_EQ(without.status, 401);
   // The answer comes before the body is read, so that a client may see no more than the end of the connection.
-  const httplib::Result with_body = Browser()->Post("/session", Bearer(server().operator_token()), "x", "text/plain");
-  EXPECT_TRUE(!with_body || with_body->status == 413);
+  const HttpReply with_body = Send("POST", "/session", Bearer(server().operator_token()), "x");
+  EXPECT_TRUE(with_body.status == 0 || with_body.status == 413);
   EXPECT_EQ(Status("/session", Bearer(server().operator_token())), 405);
 }
 
 TEST_F(PageTest, ASessionEndsWithItsTokenOrWhenItIsClosed) {
   const std::string closed = SignIn(server().operator_token());
   EXPECT_EQ(Status(kWho, {{"Cookie", closed}}), 200);
-  EXPECT_EQ(Browser()->Delete("/session", {{"Cookie", closed}, {"Origin", "https://evil.example"}})->status, 403);
+  EXPECT_EQ(Send("DELETE", "/session", {{"Cookie", closed}, {"Origin", "https://evil.example"}}).status, 403);
   EXPECT_EQ(Status(kWho, {{"Cookie", closed}}), 200);
-  EXPECT_EQ(Browser()->Delete("/session", {{"Cookie", closed}})->status, 204);
+  EXPECT_EQ(Send("DELETE", "/session", {{"Cookie", closed}}).status, 204);
   EXPECT_EQ(Status(kWho, {{"Cookie", closed}}), 401);
 
   const auto made =
@@ -116,27 +106,26 @@ TEST_F(PageTest, ATenantSeesItsOwnAndNothingElse) {
   const TenantAccess other = server().NewTenant();
   const std::string dataset = UploadGraph(server().Owner(tenant), tenant.name, MakeGraph(700));
   UploadGraph(server().Owner(other), other.name, MakeGraph(701));
-  const httplib::Headers session = {{"Cookie", SignIn(other.owner_token)}};
+  const HttpHeaders session = {{"Cookie", SignIn(other.owner_token)}};
   for (const char* method : {"GetOverview", "ListUsage", "GetSpendHistory", "ListRecentJobs", "ListLedgerTail"}) {
     const std::string path = absl::StrCat("/api/v1/OverviewService/", method);
     EXPECT_EQ(ReasonOf(path, session), "ROLE_INSUFFICIENT") << method;
     EXPECT_EQ(ReasonOf(path + "?parent=" + tenant.name, session), "RESOURCE_NOT_FOUND") << method;
     EXPECT_EQ(ReasonOf(path + "?parent=tenants/nobody", session), "RESOURCE_NOT_FOUND") << method;
-    const httplib::Result own = Browser()->Get(path + "?parent=" + other.name, session);
-    ASSERT_TRUE(own);
-    EXPECT_EQ(own->status, 200) << own->body;
-    EXPECT_FALSE(absl::StrContains(own->body, tenant.name)) << method;
+    const HttpReply own = Get(path + "?parent=" + other.name, session);
+    EXPECT_EQ(own.status, 200) << own.body;
+    EXPECT_FALSE(absl::StrContains(own.body, tenant.name)) << method;
   }
   const std::string budget = "?name=" + dataset + "/budget";
   EXPECT_EQ(ReasonOf("/api/v1/BudgetService/GetBudget" + budget, session), "RESOURCE_NOT_FOUND");
-  const httplib::Result shown = Browser()->Get("/api/v1/BudgetService/GetBudget" + budget, Bearer(tenant.owner_token));
+  const HttpReply shown = Get("/api/v1/BudgetService/GetBudget" + budget, Bearer(tenant.owner_token));
   const v1::Budget expected = GetBudget(server().Owner(tenant), dataset);
-  EXPECT_EQ(Json::parse(shown->body)["left_units"], absl::StrCat(expected.left_units()));
-  EXPECT_EQ(Json::parse(shown->body)["equivalent_epsilon"], expected.equivalent_epsilon());
+  EXPECT_EQ(Json::parse(shown.body)["left_units"], absl::StrCat(expected.left_units()));
+  EXPECT_EQ(Json::parse(shown.body)["equivalent_epsilon"], expected.equivalent_epsilon());
 }
 
 TEST_F(PageTest, OnlyWhatReadsIsThereAndBadInputIsRefused) {
-  const httplib::Headers bearer = Bearer(server().operator_token());
+  const HttpHeaders bearer = Bearer(server().operator_token());
   for (const char* path : {"/api/v1/TrainingService/CreateJob", "/api/v1/OperatorService/CreateTenant", "/api/v1/",
                            "/api/v1/Page/OpenSession", "/metrics", "/page", "/..%2fpage.js", "/page.js%00"}) {
     EXPECT_EQ(Status(path, bearer), 404) << path;
@@ -147,35 +136,33 @@ TEST_F(PageTest, OnlyWhatReadsIsThereAndBadInputIsRefused) {
         "ListRecentJobs?page_size=101", "ListLedgerTail?page_token=7", "GetSpendHistory?parent=tenants/a/datasets/b"}) {
     EXPECT_EQ(ReasonOf(absl::StrCat("/api/v1/OverviewService/", query), bearer), "INVALID_FIELD") << query;
   }
-  for (const httplib::Result& answer : {Browser()->Delete(kWho, bearer), Browser()->Options(kWho, bearer)}) {
-    ASSERT_TRUE(answer);
-    EXPECT_EQ(answer->status, 405);
+  for (const HttpReply& answer : {Send("DELETE", kWho, bearer), Send("OPTIONS", kWho, bearer)}) {
+    EXPECT_EQ(answer.status, 405);
   }
 }
 
 TEST_F(PageTest, FilesComeWithAPolicyThatLetsNothingElseIn) {
   for (const char* path : {"/", "/page.js", "/page.css", "/favicon.svg", "/nothing", kWho}) {
-    const httplib::Result answer = Browser()->Get(path);
-    ASSERT_TRUE(answer);
-    EXPECT_EQ(answer->get_header_value("Content-Security-Policy"),
+    const HttpReply answer = Get(path);
+    EXPECT_EQ(answer.header("Content-Security-Policy"),
               "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
               "base-uri 'none'; form-action 'none'; frame-ancestors 'none'");
-    EXPECT_EQ(answer->get_header_value("X-Content-Type-Options"), "nosniff");
-    EXPECT_EQ(answer->get_header_value("Referrer-Policy"), "no-referrer");
+    EXPECT_EQ(answer.header("X-Content-Type-Options"), "nosniff");
+    EXPECT_EQ(answer.header("Referrer-Policy"), "no-referrer");
   }
-  const httplib::Result page = Browser()->Get("/");
-  EXPECT_EQ(page->status, 200);
-  const httplib::Result again = Browser()->Get("/", {{"If-None-Match", page->get_header_value("ETag")}});
-  EXPECT_EQ(again->status, 304);
-  EXPECT_EQ(again->body, "");
-  httplib::Client plain("http://" + server().http_address());
-  EXPECT_EQ(plain.Get("/")->status, 404) << "nothing of it is there without TLS";
-  EXPECT_EQ(plain.Get(kWho)->status, 404);
+  const HttpReply page = Get("/");
+  EXPECT_EQ(page.status, 200);
+  const HttpReply again = Get("/", {{"If-None-Match", page.header("ETag")}});
+  EXPECT_EQ(again.status, 304);
+  EXPECT_EQ(again.body, "");
+  EXPECT_EQ(SendHttp({.address = server().page_address()}).status, 0) << "nothing of it is there without TLS";
+  EXPECT_EQ(SendHttp({.address = server().metrics_address()}).status, 404) << "nor where metrics are";
+  EXPECT_EQ(SendHttp({.address = server().metrics_address(), .path = kWho}).status, 404);
 }
 
 TEST_F(PageTest, SigningInAndOutIsAudited) {
   const std::string cookie = SignIn(server().operator_token());
-  EXPECT_EQ(Browser()->Delete("/session", {{"Cookie", cookie}})->status, 204);
+  EXPECT_EQ(Send("DELETE", "/session", {{"Cookie", cookie}}).status, 204);
   const std::string log = ReadFile(server().data_directory() + "/audit.log");
   EXPECT_THAT(log, HasSubstr("\"action\":\"Page/OpenSession\""));
   EXPECT_THAT(log, HasSubstr("\"action\":\"Page/CloseSession\""));

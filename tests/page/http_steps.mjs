@@ -18,7 +18,7 @@ async function expectReason(server, status, reason, path, headers) {
 
 // Nothing comes back for what is no request.
 function sendRaw(server, bytes) {
-  const [host, port] = server.httpAddress.split(':');
+  const [host, port] = server.pageAddress.split(':');
   return new Promise((resolve) => {
     let received = '';
     const socket = net.connect(Number(port), host, () => socket.write(bytes));
@@ -111,7 +111,7 @@ async function testApi(server, owners) {
 }
 
 export async function testHttp(server, owners) {
-  // Over plain HTTP there are metrics and health, and nothing of the page.
+  // At the address of metrics and health there is nothing of the page.
   assert.equal((await server.plainRequest('/livez')).status, 200);
   for (const path of ['/', '/page.js', '/session', WHO]) assert.equal((await server.plainRequest(path)).status, 404, path);
   await expectStatus(server, 404, 'GET', '/metrics', server.bearer(server.operatorToken));

@@ -259,7 +259,7 @@ async function checkKilled(page, server) {
   await page.locator('#live[data-state="gone"]').waitFor();
   assert.ok(await page.evaluate(() => document.body.classList.contains('stale')));
   assert.ok(await page.locator('#usage-rows tr[data-budget]').count() > 0, 'what was known stays');
-  await server.start(server.httpAddress);
+  await server.start(server.pageAddress);
   await page.getByRole('heading', { name: 'Sign in' }).waitFor();
   await signIn(page, server.operatorToken);
   await page.locator('#live[data-state="live"]').waitFor();

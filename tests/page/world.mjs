@@ -38,9 +38,9 @@ export class Server {
     mkdirSync(this.data);
   }
 
-  async start(httpListen = '127.0.0.1:0') {
+  async start(pageListen = '127.0.0.1:0') {
     const log = openSync(join(this.directory, 'dpard.log'), 'a');
-    const flags = ['--data-dir', this.data, '--listen', '127.0.0.1:0', '--http-listen', httpListen, ...this.flags];
+    const flags = ['--data-dir', this.data, '--listen', '127.0.0.1:0', '--metrics-listen', '127.0.0.1:0', '--page-listen', pageListen, ...this.flags];
     this.process = spawn(join(BIN, 'dpard'), flags, { stdio: ['ignore', log, log] });
     this.ended = new Promise((resolve) => this.process.once('exit', resolve));
     await eventually('dpard serves', () => {
@@ -48,13 +48,14 @@ export class Server {
       return existsSync(join(this.data, 'address'));
     });
     this.address = readText(join(this.data, 'address'));
-    this.httpAddress = readText(join(this.data, 'http-address'));
+    this.pageAddress = readText(join(this.data, 'page-address'));
+    this.metricsAddress = readText(join(this.data, 'metrics-address'));
     this.ca = join(this.data, 'tls/ca.pem');
     this.operatorToken = readText(join(this.data, 'operator.token'));
   }
 
   get origin() {
-    return `https://${this.httpAddress}`;
+    return `https://${this.pageAddress}`;
   }
 
   log() {
@@ -105,7 +106,7 @@ export class Server {
 
   plainRequest(path) {
     return new Promise((resolve, reject) => {
-      http.get(`http://${this.httpAddress}${path}`, { agent: false }, (response) => {
+      http.get(`http://${this.metricsAddress}${path}`, { agent: false }, (response) => {
         let text = '';
         response.on('data', (chunk) => { text += chunk; });
         response.on('end', () => resolve({ status: response.statusCode, text }));

@@ -52,8 +52,9 @@ const std::vector<LibraryRule>& LibraryRules() {
        "LibTorch belongs to core/train"},
       {{"core/"},
        {},
-       std::regex(R"(^(sys/socket|sys/un|sys/epoll|poll|netdb|httplib)\.h$|^(netinet|arpa)/)"),
+       std::regex(R"(^(sys/socket|sys/un|sys/epoll|poll|netdb)\.h$|^(netinet|arpa|boost/asio|boost/beast)/)"),
        "core has no sockets"},
+      {{"server/", "client/"}, {"server/http/"}, std::regex("^boost/(asio|beast)/"), "HTTP belongs to server/http"},
   };
   return *rules;
 }

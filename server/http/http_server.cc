@@ -1,0 +1,412 @@
+#include "server/http/http_server.h"
+
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/serializer.hpp>
+#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/write.hpp>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <thread>
+
+#include "absl/algorithm/container.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "absl/synchronization/mutex.h"
+#include "core/error.h"
+
+namespace dpar {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+using TlsSocket = asio::ssl::stream<beast::tcp_stream>;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+constexpr uint32_t kMaxRequestBytes = 16 << 10;
+constexpr size_t kMaxConnections = 256;
+constexpr size_t kMaxOfAddress = 64;
+// For all of a request with its handshake, and for its answer to begin.
+constexpr std::chrono::seconds kPatience{5};
+// An answer has longer while this much of it is taken in a second, but not for ever.
+constexpr size_t kSlowestBytes = 32 << 10;
+constexpr std::chrono::seconds kMaxPatience{60};
+// Before the next connection is accepted, after the system could give none.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+
+constexpr int kBadRequest = 400;
+constexpr int kContentTooLarge = 413;
+constexpr int kFault = 500;
+
+HttpAnswer Refused(int status, absl::string_view why) { return {.status = status, .body = absl::StrCat(why, "\n")}; }
+
+// The text that a part of a query stands for. Boost has a parser of URLs from 1.81 on, which Debian 12 has not.
+std::optional<std::string> Decoded(absl::string_view part) {
+  std::string text;
+  for (size_t i = 0; i < part.size(); ++i) {
+    if (part[i] != '%') {
+      text += part[i] == '+' ? ' ' : part[i];
+      continue;
+    }
+    const absl::string_view digits = part.substr(i + 1, 2);
+    uint32_t byte = 0;
+    if (digits.size() != 2 || !absl::c_all_of(digits, [](unsigned char c) { return absl::ascii_isxdigit(c); }) ||
+        !absl::SimpleHexAtoi(digits, &byte)) {
+      return std::nullopt;
+    }
+    text += static_cast<char>(byte);
+    i += 2;
+  }
+  return text;
+}
+
+bool ReadTarget(absl::string_view target, HttpRequest& request) {
+  const std::pair<absl::string_view, absl::string_view> halves = absl::StrSplit(target, absl::MaxSplits('?', 1));
+  request.path = std::string(halves.first);
+  for (const absl::string_view parameter : absl::StrSplit(halves.second, '&', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> pair = absl::StrSplit(parameter, absl::MaxSplits('=', 1));
+    std::optional<std::string> name = Decoded(pair.first);
+    std::optional<std::string> value = Decoded(pair.second);
+    if (!name.has_value() || !value.has_value()) {
+      return false;
+    }
+    request.query.emplace(*std::move(name), *std::move(value));
+  }
+  return true;
+}
+
+using ReadRequest = http::request<http::empty_body>;
+
+// Runs the handler, unless the request is none that a handler gets.
+HttpAnswer Answer(const ReadRequest& read, const std::string& peer, const HttpServer::Handler& handler) {
+  const std::string length(read[http::field::content_length]);
+  if (read.count(http::field::transfer_encoding) > 0 || !(length.empty() || length == "0")) {
+    return Refused(kContentTooLarge, "send no body");
+  }
+  for (const char* name : {"Authorization", "Cookie", "Host", "Origin"}) {
+    // Which of two counts is nothing to guess at.
+    if (read.count(name) > 1) {
+      return Refused(kBadRequest, absl::StrCat("send one ", name, " header"));
+    }
+  }
+  HttpRequest request;
+  request.method = std::string(read.method_string());
+  request.peer = peer;
+  request.header = [&read](const std::string& name) { return std::string(read[name]); };
+  if (!ReadTarget({read.target().data(), read.target().size()}, request)) {
+    return Refused(kBadRequest, "the query is not percent-encoded");
+  }
+  return handler(request);
+}
+
+http::response<http::string_body> ResponseOf(HttpAnswer answer, bool to_head) {
+  http::response<http::string_body> response;
+  response.result(static_cast<unsigned>(answer.status));
+  response.set(http::field::cache_control, "no-store");
+  response.set("X-Content-Type-Options", "nosniff");
+  for (const auto& [name, value] : answer.headers) {
+    response.set(name, value);
+  }
+  response.keep_alive(false);
+  if (response.result() != http::status::no_content && response.result() != http::status::not_modified) {
+    response.set(http::field::content_type, answer.content_type);
+    response.content_length(answer.body.size());
+    response.body() = to_head ? "" : std::move(answer.body);
+  }
+  return response;
+}
+
+// Counts open connections.
+class Places {
+ public:
+  bool Take(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    if (taken_ >= kMaxConnections || by_address_[address] >= kMaxOfAddress) {
+      return false;
+    }
+    ++taken_;
+    ++by_address_[address];
+    return true;
+  }
+  void Return(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    --taken_;
+    if (--by_address_[address] == 0) {
+      by_address_.erase(address);
+    }
+  }
+
+ private:
+  absl::Mutex mutex_;
+  size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, size_t> by_address_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One request and its answer. It lives as long as an operation on its socket, or its handler, is under way.
+template <typename Stream>
+class Connection : public std::enable_shared_from_this<Connection<Stream>> {
+ public:
+  template <typename... Tls>
+  Connection(tcp::socket socket, const tcp::endpoint& peer, Places& places, asio::thread_pool& pool,
+             const HttpServer::Handler& handler, Tls&... tls)
+      : stream_(std::move(socket), tls...),
+        address_(peer.address().to_string()),
+        peer_(peer.address().is_v6() ? absl::StrCat("ipv6:[", address_, "]:", peer.port())
+                                     : absl::StrCat("ipv4:", address_, ":", peer.port())),
+        places_(places),
+        pool_(pool),
+        handler_(handler) {
+    parser_.header_limit(kMaxRequestBytes);
+    // Bodies are refused, not read.
+    parser_.body_limit(std::numeric_limits<uint64_t>::max());
+  }
+  ~Connection() { places_.Return(address_); }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  void Begin() {
+    Lowest().expires_after(kPatience);
+    if constexpr (std::is_same_v<Stream, TlsSocket>) {
+      stream_.async_handshake(asio::ssl::stream_base::server, [self = this->shared_from_this()](error_code error) {
+        if (!error) {
+          self->Read();
+        }
+      });
+    } else {
+      Read();
+    }
+  }
+
+ private:
+  beast::tcp_stream& Lowest() { return beast::get_lowest_layer(stream_); }
+
+  void Read() {
+    http::async_read_header(stream_, buffer_, parser_, [self = this->shared_from_this()](error_code error, size_t) {
+      if (!error) {
+        self->Handle();
+      } else if (error.category() == http::make_error_code(http::error::bad_method).category() &&
+                 error != http::error::end_of_stream && error != http::error::partial_message) {
+        self->Write(Refused(kBadRequest, "this is no request of HTTP, or too long"));
+      }
+    });
+  }
+
+  void Handle() {
+    asio::post(pool_, [self = this->shared_from_this()] {
+      HttpAnswer answer;
+      try {
+        answer = Answer(self->parser_.get(), self->peer_, self->handler_);
+      } catch (const std::exception&) {
+        answer = Refused(kFault, "the server met a fault of its own");
+      }
+      asio::post(self->Lowest().get_executor(),
+                 [self, answer = std::move(answer)]() mutable { self->Write(std::move(answer)); });
+    });
+  }
+
+  void Write(HttpAnswer answer) {
+    response_ = ResponseOf(std::move(answer), parser_.get().method() == http::verb::head);
+    serializer_.emplace(response_);
+    write_time_ = std::chrono::steady_clock::now();
+    WriteMore();
+  }
+
+  void WriteMore() {
+    const std::chrono::seconds patience = kPatience + std::chrono::seconds(sent_ / kSlowestBytes);
+    Lowest().expires_at(write_time_ + std::min(patience, kMaxPatience));
+    http::async_write_some(stream_, *serializer_, [self = this->shared_from_this()](error_code error, size_t count) {
+      self->sent_ += count;
+      if (error) {
+        return;
+      }
+      if (self->serializer_->is_done()) {
+        self->Close();
+      } else {
+        self->WriteMore();
+      }
+    });
+  }
+
+  // Tells the other end that nothing was cut off.
+  void Close() {
+    if constexpr (std::is_same_v<Stream, TlsSocket>) {
+      stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
+    } else {
+      error_code ignored;
+      stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    }
+  }
+
+  Stream stream_;
+  const std::string address_;
+  const std::string peer_;
+  Places& places_;
+  asio::thread_pool& pool_;
+  const HttpServer::Handler& handler_;
+  beast::flat_buffer buffer_{kMaxRequestBytes};
+  http::request_parser<http::empty_body> parser_;
+  http::response<http::string_body> response_;
+  std::optional<http::response_serializer<http::string_body>> serializer_;
+  SteadyTime write_time_;
+  size_t sent_ = 0;
+};
+
+}  // namespace
+
+// Members that connections use stand before the context, whose end is theirs.
+class HttpServer::Library {
+ public:
+  Library(Handler handler, size_t threads) : handler_(std::move(handler)), pool_(threads) {}
+  ~Library() {
+    context_.stop();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    pool_.stop();
+    pool_.join();
+  }
+
+  absl::Status UseTls(const std::string& certificate_pem, const std::string& key_pem) {
+    asio::ssl::context& context = tls_.emplace(asio::ssl::context::tls_server);
+    error_code certificate_error;
+    error_code key_error;
+    context.use_certificate_chain(asio::buffer(certificate_pem), certificate_error);
+    context.use_private_key(asio::buffer(key_pem), asio::ssl::context::pem, key_error);
+    SSL_CTX* const native = context.native_handle();
+    SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    const bool usable = !certificate_error && !key_error && SSL_CTX_check_private_key(native) == 1 &&
+                        SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION) == 1 &&
+                        // With TLS 1.2, only what encrypts and authenticates at once.
+                        SSL_CTX_set_cipher_list(native, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1;
+    ERR_clear_error();
+    return usable ? absl::OkStatus()
+                  : InvalidField("tls_cert", "the operator's page cannot use the server's certificate and key for TLS");
+  }
+
+  error_code Start(const std::string& host, int port) {
+    error_code error;
+    const auto endpoints = tcp::resolver(context_).resolve(host, std::to_string(port), tcp::resolver::passive, error);
+    for (const auto& endpoint : endpoints) {
+      error = Bind(endpoint.endpoint());
+      if (!error) {
+        Accept();
+        thread_ = std::thread([this] { Run(); });
+        break;
+      }
+    }
+    return error;
+  }
+
+  [[nodiscard]] int port() const { return acceptor_.local_endpoint().port(); }
+
+ private:
+  error_code Bind(const tcp::endpoint& endpoint) {
+    error_code error;
+    acceptor_.close(error);
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) {
+      // Not SO_REUSEPORT: a second server on the same port would take half of the connections.
+      acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+      acceptor_.bind(endpoint, error);
+    }
+    if (!error) {
+      acceptor_.listen(tcp::acceptor::max_listen_connections, error);
+    }
+    return error;
+  }
+
+  void Run() {
+    // Only a lack of memory throws here; the connection that met it is lost, and no other.
+    while (!context_.stopped()) {
+      try {
+        context_.run();
+      } catch (const std::exception&) {
+        continue;
+      }
+    }
+  }
+
+  void Accept() {
+    acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+      if (error) {
+        pause_.expires_after(kAcceptPause);
+        pause_.async_wait([this](error_code) { Accept(); });
+        return;
+      }
+      Accept();
+      Take(std::move(socket));
+    });
+  }
+
+  void Take(tcp::socket socket) {
+    error_code error;
+    const tcp::endpoint peer = socket.remote_endpoint(error);
+    if (error || !places_.Take(peer.address().to_string())) {
+      return;
+    }
+    if (tls_.has_value()) {
+      std::make_shared<Connection<TlsSocket>>(std::move(socket), peer, places_, pool_, handler_, *tls_)->Begin();
+    } else {
+      std::make_shared<Connection<beast::tcp_stream>>(std::move(socket), peer, places_, pool_, handler_)->Begin();
+    }
+  }
+
+  const Handler handler_;
+  Places places_;
+  std::optional<asio::ssl::context> tls_;
+  asio::io_context context_{1};
+  asio::thread_pool pool_;
+  tcp::acceptor acceptor_{context_};
+  asio::steady_timer pause_{context_};
+  std::thread thread_;
+};
+
+HttpServer::HttpServer(Handler handler, size_t threads)
+    : library_(std::make_unique<Library>(std::move(handler), threads)) {}
+
+HttpServer::~HttpServer() = default;
+
+absl::Status HttpServer::UseTls(const std::string& certificate_pem, const std::string& key_pem) {
+  return library_->UseTls(certificate_pem, key_pem);
+}
+
+absl::StatusOr<int> HttpServer::Start(const std::string& host, int port) {
+  absl::string_view name = host;
+  if (absl::ConsumePrefix(&name, "[")) {
+    absl::ConsumeSuffix(&name, "]");
+  }
+  const error_code error = library_->Start(std::string(name), port);
+  if (error) {
+    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                     absl::StrCat("cannot listen for HTTP on ", host, ":", port, ": ", error.message()));
+  }
+  return library_->port();
+}
+
+void HttpServer::Stop() { library_.reset(); }
+
+}  // namespace dpar

@@ -1,0 +1,48 @@
+// OverviewService: what goes on, at a glance. overview.proto says what each method promises.
+#ifndef DPAR_SERVER_PAGE_OVERVIEW_SERVICE_H_
+#define DPAR_SERVER_PAGE_OVERVIEW_SERVICE_H_
+
+#include "dpar/v1/overview.grpc.pb.h"
+#include "server/page/overviews.h"
+#include "server/services/rooms.h"
+
+namespace dpar {
+
+class OverviewServiceImpl final : public v1::OverviewService::Service {
+ public:
+  OverviewServiceImpl(const Rooms& rooms, Overviews& overviews) : rooms_(rooms), overviews_(overviews) {}
+
+  grpc::Status GetOverview(grpc::ServerContext* context, const v1::GetOverviewRequest* request,
+                           v1::Overview* response) override;
+  grpc::Status ListUsage(grpc::ServerContext* context, const v1::ListUsageRequest* request,
+                         v1::ListUsageResponse* response) override;
+  grpc::Status GetSpendHistory(grpc::ServerContext* context, const v1::GetSpendHistoryRequest* request,
+                               v1::SpendHistory* response) override;
+  grpc::Status ListRecentJobs(grpc::ServerContext* context, const v1::ListRecentJobsRequest* request,
+                              v1::ListRecentJobsResponse* response) override;
+  grpc::Status ListLedgerTail(grpc::ServerContext* context, const v1::ListLedgerTailRequest* request,
+                              v1::ListLedgerTailResponse* response) override;
+
+  // What a call is answered with, also over HTTP.
+  absl::Status Answer(const Identity& caller, const v1::GetOverviewRequest& request, v1::Overview& response) const;
+  absl::Status Answer(const Identity& caller, const v1::ListUsageRequest& request,
+                      v1::ListUsageResponse& response) const;
+  absl::Status Answer(const Identity& caller, const v1::GetSpendHistoryRequest& request,
+                      v1::SpendHistory& response) const;
+  absl::Status Answer(const Identity& caller, const v1::ListRecentJobsRequest& request,
+                      v1::ListRecentJobsResponse& response) const;
+  absl::Status Answer(const Identity& caller, const v1::ListLedgerTailRequest& request,
+                      v1::ListLedgerTailResponse& response) const;
+
+ private:
+  template <typename Request, typename Response>
+  grpc::Status Admit(grpc::ServerContext& context, absl::string_view method, const Request& request,
+                     Response& response) const;
+
+  const Rooms& rooms_;
+  Overviews& overviews_;
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_PAGE_OVERVIEW_SERVICE_H_

@@ -1,0 +1,501 @@
+#include "server/page/overviews.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "core/status_macros.h"
+#include "server/ledger/entries.h"
+#include "server/store/datasets.h"
+#include "server/store/message_text.h"
+#include "server/store/read_from.h"
+
+namespace dpar {
+namespace {
+
+constexpr int64_t kMaxItems = 20;
+constexpr double kNearlySpentPercent = 80;
+constexpr absl::Duration kFailureMemory = absl::Hours(24 * 7);
+constexpr absl::Duration kAdjustmentMemory = absl::Hours(24 * 30);
+constexpr absl::Duration kKeyWarning = absl::Hours(24 * 14);
+constexpr absl::Duration kViewLife = absl::Seconds(2);
+constexpr size_t kMaxViews = 1'024;
+// For all that a page of usage asks of the accountant.
+constexpr absl::Duration kAccountantPatience = absl::Milliseconds(300);
+constexpr int64_t kMaxHistories = 8;
+
+google::protobuf::Timestamp Stamp(absl::Time time) { return ToTimestamp(absl::ToUnixMicros(time)); }
+
+std::string BudgetNameOf(const std::string& dataset) { return absl::StrCat(dataset, "/budget"); }
+
+v1::AttentionItem Item(const std::string& resource, absl::Time time, const std::string& detail) {
+  v1::AttentionItem item;
+  item.set_resource(resource);
+  *item.mutable_time() = Stamp(time);
+  item.set_detail(detail);
+  return item;
+}
+
+void AddAttention(v1::Attention::Kind kind, int64_t count, std::vector<v1::AttentionItem> items,
+                  v1::Overview& overview) {
+  if (count == 0) {
+    return;
+  }
+  v1::Attention& attention = *overview.add_attention();
+  attention.set_kind(kind);
+  attention.set_count(count);
+  items.resize(std::min(items.size(), static_cast<size_t>(kMaxItems)));
+  attention.mutable_items()->Assign(items.begin(), items.end());
+}
+
+std::vector<v1::AttentionItem> JobItems(const NotedJobs& noted, const std::string& otherwise) {
+  std::vector<v1::AttentionItem> items;
+  for (const NotedJob& job : noted.jobs) {
+    items.push_back(Item(job.name, job.time, job.failure.empty() ? otherwise : job.failure));
+  }
+  return items;
+}
+
+std::string AdjustmentText(const SpendStep& step) {
+  return step.kind == v1::LedgerEntry::DEBIT ? absl::StrFormat("%d units debited by hand: %s", step.units, step.reason)
+                                             : absl::StrFormat("cap set to epsilon %g: %s", step.epsilon, step.reason);
+}
+
+// Whether the caller could list tokens.
+bool SeesTokens(const Identity& caller) {
+  const bool role = caller.role == v1::OPERATOR || caller.role == v1::OWNER;
+  return role && (caller.scopes.empty() ||
+                  std::find(caller.scopes.begin(), caller.scopes.end(), v1::ADMINISTER) != caller.scopes.end());
+}
+
+absl::StatusOr<v1::AttentionItem> NearlySpent(Transaction& transaction, const UsageName& name) {
+  v1::AttentionItem item;
+  item.set_resource(BudgetNameOf(name.dataset));
+  const absl::StatusOr<BudgetSums> sums = GetBudgetSums(transaction, name.budget_id);
+  if (IsBudgetFault(sums.status())) {
+    item.set_detail(BudgetFaultText(sums.status()));
+    return item;
+  }
+  DPAR_RETURN_IF_ERROR(sums.status());
+  const v1::Budget& budget = sums->budget;
+  item.set_detail(absl::StrFormat("%.1f%% of the cap of epsilon %g is spent, %.1f%% reserved", budget.posted_percent(),
+                                  budget.cap_epsilon(), budget.reserved_percent()));
+  return item;
+}
+
+std::string FaultText(const ChainWatch::Fault& fault) {
+  return fault.sequence == 0 ? absl::StrCat("the ledger cannot be read: ", fault.what)
+                             : absl::StrFormat("the ledger is broken at entry %d: %s", fault.sequence, fault.what);
+}
+
+// As the API has it.
+void SetHistory(const std::string& dataset, const std::vector<SpendPoint>& points, v1::BudgetHistory& history) {
+  history.set_budget(BudgetNameOf(dataset));
+  history.mutable_points()->Reserve(static_cast<int>(points.size()));
+  for (const SpendPoint& point : points) {
+    v1::SpendPoint& shown = *history.add_points();
+    *shown.mutable_time() = ToTimestamp(point.time);
+    shown.set_posted_units(point.posted_units);
+    shown.set_reserved_units(point.reserved_units);
+    shown.set_cap_units(point.cap_units);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Overviews::StoreView> Overviews::View(const std::string& tenant, absl::Time now) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    const auto known = views_.find(tenant);
+    if (known != views_.end() && absl::AbsDuration(now - known->second.time) < kViewLife) {
+      return known->second;
+    }
+  }
+  DPAR_ASSIGN_OR_RETURN(
+      StoreView view, ReadFrom(sources_.database, [&](Transaction& transaction) -> absl::StatusOr<StoreView> {
+        StoreView read;
+        read.time = now;
+        DPAR_ASSIGN_OR_RETURN(read.queue, GetQueueState(transaction, tenant));
+        DPAR_ASSIGN_OR_RETURN(const UsageNames nearly,
+                              ListUsageNames(transaction, {tenant, "", kNearlySpentPercent}, 0, kMaxItems));
+        for (const UsageName& name : nearly.names) {
+          DPAR_ASSIGN_OR_RETURN(v1::AttentionItem item, NearlySpent(transaction, name));
+          read.nearly_spent.push_back(std::move(item));
+        }
+        read.nearly_spent_count = nearly.total;
+        DPAR_ASSIGN_OR_RETURN(read.failed, ListFailedJobs(transaction, tenant, now - kFailureMemory, kMaxItems));
+        DPAR_ASSIGN_OR_RETURN(read.expired, ListExpiredLeases(transaction, tenant, now, kMaxItems));
+        DPAR_ASSIGN_OR_RETURN(read.tokens, ListExpiringTokens(transaction, tenant, now, now + kKeyWarning, kMaxItems));
+        return read;
+      }));
+  const absl::MutexLock lock(&mutex_);
+  if (views_.size() >= kMaxViews) {
+    views_.clear();
+  }
+  views_[tenant] = view;
+  return view;
+}
+
+v1::Health Overviews::HealthOf(const Identity& caller, const std::string& tenant, const StoreView& view,
+                               const SpendLog::Summary& spend) const {
+  v1::Health health;
+  health.set_serving(!sources_.stopping);
+  health.set_version(facts_.version);
+  if (caller.role == v1::OPERATOR) {
+    *health.mutable_start_time() = Stamp(facts_.start_time);
+    health.set_worker_slots(facts_.worker_slots);
+  }
+  health.set_running_jobs(view.queue.running);
+  health.set_queued_jobs(view.queue.queued);
+  if (view.queue.oldest_queued.has_value()) {
+    *health.mutable_oldest_queued_time() = Stamp(*view.queue.oldest_queued);
+  }
+  health.set_ledgers_read(spend.complete);
+  health.set_ledger_entry_count(spend.entries);
+  health.set_budget_count(spend.budgets);
+  if (spend.commit_time.has_value()) {
+    *health.mutable_ledger_commit_time() = Stamp(*spend.commit_time);
+  }
+  const ChainWatch::Summary chains = sources_.chains.Summarise(tenant);
+  health.set_verified_budget_count(chains.verified);
+  health.set_broken_chain_count(static_cast<int64_t>(chains.faults.size()));
+  if (chains.oldest.has_value()) {
+    *health.mutable_chain_verify_time() = Stamp(*chains.oldest);
+  }
+  return health;
+}
+
+void Overviews::AddKeys(const Identity& caller, const StoreView& view, absl::Time now, v1::Overview& overview) const {
+  std::vector<v1::AttentionItem> items;
+  int64_t count = 0;
+  if (caller.role == v1::OPERATOR && facts_.certificate_expiry < now + kKeyWarning) {
+    items.push_back(Item("server certificate", facts_.certificate_expiry, "the server's TLS certificate expires"));
+    ++count;
+  }
+  if (SeesTokens(caller)) {
+    count += view.tokens.count;
+    for (const v1::Token& token : view.tokens.tokens) {
+      items.push_back(
+          Item(token.name(), absl::FromUnixMicros(ToMicroseconds(token.expire_time())),
+               token.purpose().empty() ? "the token expires" : absl::StrCat("the token expires: ", token.purpose())));
+    }
+  } else if (caller.expire_time.has_value()) {
+    const absl::Time expiry = absl::FromUnixMicros(ToMicroseconds(*caller.expire_time));
+    if (expiry < now + kKeyWarning) {
+      items.push_back(Item(caller.token, expiry, "the token that you use expires"));
+      ++count;
+    }
+  }
+  AddAttention(v1::Attention::KEY_EXPIRES, count, std::move(items), overview);
+}
+
+absl::StatusOr<v1::Overview> Overviews::Get(const Identity& caller, const std::string& tenant, absl::Time now) {
+  DPAR_ASSIGN_OR_RETURN(const StoreView view, View(tenant, now));
+  const SpendLog::Summary spend = sources_.spend.Summarise(tenant, now - kAdjustmentMemory);
+  v1::Overview overview;
+  *overview.mutable_time() = Stamp(now);
+  *overview.mutable_health() = HealthOf(caller, tenant, view, spend);
+  std::vector<v1::AttentionItem> items;
+  for (const ChainWatch::Fault& fault : sources_.chains.Summarise(tenant).faults) {
+    items.push_back(Item(BudgetNameOf(fault.dataset), fault.time, FaultText(fault)));
+  }
+  const auto broken = static_cast<int64_t>(items.size());
+  AddAttention(v1::Attention::CHAIN_BROKEN, broken, std::move(items), overview);
+  AddAttention(v1::Attention::BUDGET_NEARLY_SPENT, view.nearly_spent_count, view.nearly_spent, overview);
+  AddAttention(v1::Attention::LEASE_EXPIRED, view.expired.count,
+               JobItems(view.expired, "its worker's lease has expired and its reservation stands"), overview);
+  const Refusals::Summary refused = sources_.refusals.Summarise(tenant, now - kFailureMemory);
+  items.clear();
+  for (const Refusals::Refusal& refusal : refused.newest) {
+    items.push_back(Item(refusal.dataset, refusal.time, refusal.why));
+  }
+  AddAttention(v1::Attention::JOB_REFUSED, refused.count, std::move(items), overview);
+  AddAttention(v1::Attention::JOB_FAILED, view.failed.count, JobItems(view.failed, "it failed"), overview);
+  items.clear();
+  for (const SpendLog::Summary::Adjustment& adjustment : spend.newest) {
+    items.push_back(Item(BudgetNameOf(adjustment.dataset), adjustment.step.time, AdjustmentText(adjustment.step)));
+  }
+  AddAttention(v1::Attention::LEDGER_ADJUSTED, spend.adjustments, std::move(items), overview);
+  AddKeys(caller, view, now, overview);
+  return overview;
+}
+
+bool Overviews::ShowKnown(const BudgetAt& budget, v1::DatasetUsage& usage) const {
+  const auto known = equivalents_.find(budget.id);
+  if (known == equivalents_.end() || known->second.epsilon.head_sequence != budget.head_sequence) {
+    return false;
+  }
+  const auto& [equivalent, fault] = known->second;
+  usage.set_equivalent_pending(false);
+  usage.mutable_budget()->set_equivalent_epsilon(equivalent.epsilon);
+  if (fault.empty()) {
+    usage.set_accountant(equivalent.from_units ? "renyi" : "composition");
+  } else {
+    usage.set_fault(absl::StrCat("there is no equivalent epsilon: ", fault));
+  }
+  return true;
+}
+
+bool Overviews::Compute(const BudgetAt& budget, v1::DatasetUsage& usage) {
+  {
+    const absl::MutexLock lock(&mutex_);
+    // Two datasets may have one budget.
+    if (ShowKnown(budget, usage) || !computing_.insert(budget.id).second) {
+      return false;
+    }
+  }
+  const absl::Cleanup computed = [&] {
+    const absl::MutexLock lock(&mutex_);
+    computing_.erase(budget.id);
+  };
+  struct Answer {
+    BudgetSums sums;
+    Equivalent equivalent;
+  };
+  const auto answer = ReadFrom(sources_.database, [&](Transaction& transaction) -> absl::StatusOr<Answer> {
+    Answer read;
+    DPAR_ASSIGN_OR_RETURN(read.sums, GetBudgetSums(transaction, budget.id));
+    const absl::StatusOr<EquivalentEpsilon> epsilon = GetEquivalentEpsilon(transaction, budget.id);
+    if (IsBudgetFault(epsilon.status())) {
+      read.equivalent = {{.head_sequence = read.sums.head_sequence}, BudgetFaultText(epsilon.status())};
+      return read;
+    }
+    DPAR_RETURN_IF_ERROR(epsilon.status());
+    read.equivalent.epsilon = *epsilon;
+    return read;
+  });
+  if (answer.ok()) {
+    // The ledger may have grown since the row was read: its sums go with its epsilon.
+    const std::string name = usage.budget().name();
+    *usage.mutable_budget() = answer->sums.budget;
+    usage.mutable_budget()->set_name(name);
+    const absl::MutexLock lock(&mutex_);
+    equivalents_[budget.id] = answer->equivalent;
+    ShowKnown({budget.id, answer->sums.head_sequence}, usage);
+  }
+  return true;
+}
+
+void Overviews::AddEquivalents(UsagePage& page) {
+  std::vector<size_t> missing;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (size_t i = 0; i < page.budgets.size(); ++i) {
+      v1::DatasetUsage& usage = *page.response.mutable_usage(static_cast<int>(i));
+      if (page.budgets[i].head_sequence > 0 && !ShowKnown(page.budgets[i], usage)) {
+        usage.set_equivalent_pending(true);
+        missing.push_back(i);
+      }
+    }
+  }
+  const absl::Time deadline = absl::Now() + kAccountantPatience;
+  bool computed = false;
+  for (const size_t i : missing) {
+    if (computed && absl::Now() >= deadline) {
+      return;
+    }
+    computed = Compute(page.budgets[i], *page.response.mutable_usage(static_cast<int>(i))) || computed;
+  }
+}
+
+void Overviews::AddSpend(const std::string& budget_id, absl::Time now, v1::DatasetUsage& usage) const {
+  const std::optional<SpendLog::Recent> recent = sources_.spend.FindRecent(budget_id, usage.budget().left_units(), now);
+  if (!recent.has_value()) {
+    return;
+  }
+  usage.mutable_daily_posted_units()->Assign(recent->daily_units.begin(), recent->daily_units.end());
+  if (recent->exhaustion.has_value()) {
+    *usage.mutable_exhaustion_time() = Stamp(*recent->exhaustion);
+  }
+  if (!recent->last_job.empty()) {
+    usage.mutable_last_job()->set_name(recent->last_job);
+    *usage.mutable_last_job()->mutable_time() = Stamp(recent->last_job_time);
+  }
+}
+
+absl::StatusOr<Overviews::UsagePage> Overviews::ReadUsage(Transaction& transaction, const UsageFilter& filter,
+                                                          int64_t skip, int64_t page_size, absl::Time now) const {
+  UsagePage page;
+  v1::ListUsageResponse& response = page.response;
+  DPAR_ASSIGN_OR_RETURN(const UsageNames found, ListUsageNames(transaction, filter, skip, page_size));
+  std::vector<std::string> jobs;
+  for (const UsageName& name : found.names) {
+    v1::DatasetUsage& usage = *response.add_usage();
+    const absl::StatusOr<BudgetSums> sums = GetBudgetSums(transaction, name.budget_id);
+    if (sums.ok()) {
+      *usage.mutable_budget() = sums->budget;
+      AddSpend(name.budget_id, now, usage);
+    } else if (IsBudgetFault(sums.status())) {
+      usage.set_fault(BudgetFaultText(sums.status()));
+    } else {
+      return sums.status();
+    }
+    page.budgets.push_back({name.budget_id, sums.ok() ? sums->head_sequence : 0});
+    usage.mutable_budget()->set_name(BudgetNameOf(name.dataset));
+    usage.set_dataset_deleted(name.deleted);
+    if (usage.has_last_job()) {
+      jobs.push_back(usage.last_job().name());
+    }
+  }
+  if (!jobs.empty()) {
+    DPAR_ASSIGN_OR_RETURN(const JobStandings standings, GetStandings(transaction, jobs));
+    for (v1::DatasetUsage& usage : *response.mutable_usage()) {
+      const auto standing = standings.find(usage.last_job().name());
+      if (usage.has_last_job() && standing != standings.end() && standing->second.ok()) {
+        usage.mutable_last_job()->set_state(standing->second->state());
+      }
+    }
+  }
+  response.set_total_size(found.total);
+  const int64_t next = skip + static_cast<int64_t>(found.names.size());
+  if (next < found.total && !found.names.empty()) {
+    response.set_next_page_token(absl::StrCat(next));
+  }
+  return page;
+}
+
+absl::StatusOr<v1::ListUsageResponse> Overviews::ListUsage(const UsageFilter& filter, int64_t skip, int64_t page_size,
+                                                           absl::Time now) {
+  DPAR_ASSIGN_OR_RETURN(UsagePage page, ReadFrom(sources_.database, [&](Transaction& transaction) {
+                          return ReadUsage(transaction, filter, skip, page_size, now);
+                        }));
+  // Outside of the transaction, which a long computation would hold up.
+  AddEquivalents(page);
+  return std::move(page.response);
+}
+
+absl::StatusOr<v1::SpendHistory> Overviews::History(const std::string& tenant) const {
+  DPAR_ASSIGN_OR_RETURN(const UsageNames fullest, ReadFrom(sources_.database, [&](Transaction& transaction) {
+                          return ListUsageNames(transaction, {.tenant = tenant, .text = ""}, 0, kMaxHistories);
+                        }));
+  v1::SpendHistory history;
+  std::set<std::string> seen;
+  for (const UsageName& name : fullest.names) {
+    const std::vector<SpendPoint> points = sources_.spend.Points(name.budget_id);
+    if (!points.empty() && seen.insert(name.budget_id).second) {
+      SetHistory(name.dataset, points, *history.add_budgets());
+    }
+  }
+  history.set_omitted_count(fullest.total - static_cast<int64_t>(fullest.names.size()));
+  return history;
+}
+
+absl::StatusOr<v1::SpendHistory> Overviews::HistoryOf(const std::string& dataset) const {
+  DPAR_ASSIGN_OR_RETURN(const std::string id, ReadFrom(sources_.database, [&](Transaction& transaction) {
+                          return DatasetBudget(transaction, dataset);
+                        }));
+  v1::SpendHistory history;
+  SetHistory(dataset, sources_.spend.Points(id), *history.add_budgets());
+  return history;
+}
+
+namespace {
+
+// Notes which entries have certificates.
+absl::Status AddCertificates(Transaction& transaction, v1::ListLedgerTailResponse& response) {
+  std::vector<std::string> posted;
+  for (const v1::LedgerTailEntry& entry : response.entries()) {
+    if (entry.entry().kind() == v1::LedgerEntry::POST) {
+      posted.push_back(entry.entry().job());
+    }
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> found, JobsWithCertificates(transaction, posted));
+  const std::set<std::string> with(found.begin(), found.end());
+  for (v1::LedgerTailEntry& entry : *response.mutable_entries()) {
+    entry.set_has_certificate(entry.entry().kind() == v1::LedgerEntry::POST && with.contains(entry.entry().job()));
+  }
+  return absl::OkStatus();
+}
+
+// How many of the newest entries of all these budgets are of each.
+absl::StatusOr<std::vector<int64_t>> SharesOfNewest(Transaction& transaction, const std::vector<BudgetHead>& budgets,
+                                                    int64_t page_size) {
+  std::vector<std::pair<absl::Time, size_t>> newest;
+  for (size_t i = 0; i < budgets.size(); ++i) {
+    const absl::StatusOr<std::vector<absl::Time>> times = ListNewestTimes(transaction, budgets[i].budget_id, page_size);
+    if (IsBudgetFault(times.status())) {
+      continue;
+    }
+    DPAR_RETURN_IF_ERROR(times.status());
+    for (const absl::Time time : *times) {
+      newest.emplace_back(time, i);
+    }
+  }
+  std::stable_sort(newest.begin(), newest.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  newest.resize(std::min(newest.size(), static_cast<size_t>(page_size)));
+  std::vector<int64_t> shares(budgets.size(), 0);
+  for (const auto& [time, budget] : newest) {
+    ++shares[budget];
+  }
+  return shares;
+}
+
+// The newest entries of all these budgets, budget by budget. The overview tells of a ledger that cannot be read; here
+// the others are shown.
+absl::StatusOr<std::vector<v1::LedgerTailEntry>> NewestEntries(Transaction& transaction,
+                                                               std::vector<BudgetHead> budgets, int64_t page_size) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> shares, SharesOfNewest(transaction, budgets, page_size));
+  std::vector<v1::LedgerTailEntry> entries;
+  for (size_t i = 0; i < budgets.size(); ++i) {
+    if (shares[i] == 0) {
+      continue;
+    }
+    absl::StatusOr<std::vector<v1::LedgerEntry>> newest =
+        ListEntriesBefore(transaction, budgets[i].budget_id, std::numeric_limits<int64_t>::max(), shares[i]);
+    if (IsBudgetFault(newest.status())) {
+      budgets.erase(budgets.begin() + static_cast<std::ptrdiff_t>(i));
+      return NewestEntries(transaction, std::move(budgets), page_size);
+    }
+    DPAR_RETURN_IF_ERROR(newest.status());
+    for (v1::LedgerEntry& entry : *newest) {
+      v1::LedgerTailEntry& shown = entries.emplace_back();
+      shown.set_budget(BudgetNameOf(budgets[i].dataset));
+      *shown.mutable_entry() = std::move(entry);
+    }
+  }
+  return entries;
+}
+
+}  // namespace
+
+absl::StatusOr<v1::ListLedgerTailResponse> Overviews::Tail(const std::string& tenant, int64_t page_size) const {
+  const std::vector<BudgetHead> budgets = sources_.spend.NewestBudgets(tenant, static_cast<size_t>(page_size));
+  return ReadFrom(sources_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::ListLedgerTailResponse> {
+    DPAR_ASSIGN_OR_RETURN(std::vector<v1::LedgerTailEntry> entries, NewestEntries(transaction, budgets, page_size));
+    std::stable_sort(entries.begin(), entries.end(), [](const v1::LedgerTailEntry& a, const v1::LedgerTailEntry& b) {
+      return ToMicroseconds(a.entry().time()) > ToMicroseconds(b.entry().time());
+    });
+    v1::ListLedgerTailResponse response;
+    response.mutable_entries()->Assign(entries.begin(), entries.end());
+    DPAR_RETURN_IF_ERROR(AddCertificates(transaction, response));
+    return response;
+  });
+}
+
+absl::StatusOr<v1::ListLedgerTailResponse> Overviews::TailOf(const std::string& dataset, int64_t before_sequence,
+                                                             int64_t page_size) const {
+  return ReadFrom(sources_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::ListLedgerTailResponse> {
+    DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, dataset));
+    DPAR_ASSIGN_OR_RETURN(std::vector<v1::LedgerEntry> entries,
+                          ListEntriesBefore(transaction, id, before_sequence, page_size));
+    v1::ListLedgerTailResponse response;
+    for (v1::LedgerEntry& entry : entries) {
+      v1::LedgerTailEntry& shown = *response.add_entries();
+      shown.set_budget(BudgetNameOf(dataset));
+      *shown.mutable_entry() = std::move(entry);
+    }
+    if (!entries.empty() && response.entries().rbegin()->entry().sequence() > 1) {
+      response.set_next_page_token(absl::StrCat(response.entries().rbegin()->entry().sequence()));
+    }
+    DPAR_RETURN_IF_ERROR(AddCertificates(transaction, response));
+    return response;
+  });
+}
+
+}  // namespace dpar

@@ -1,0 +1,20 @@
+// The operator's page as it is served: its files, embedded in the program.
+#ifndef DPAR_SERVER_PAGE_PAGE_FILES_H_
+#define DPAR_SERVER_PAGE_PAGE_FILES_H_
+
+#include "absl/strings/string_view.h"
+
+namespace dpar {
+
+struct PageFile {
+  absl::string_view path;  // "/" for the page itself
+  absl::string_view content_type;
+  absl::string_view content;
+};
+
+// Null when there is none at this path.
+const PageFile* FindPageFile(absl::string_view path);
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_PAGE_PAGE_FILES_H_

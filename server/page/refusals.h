@@ -1,0 +1,43 @@
+// Jobs that this server refused to take, the newest of each tenant: a refusal leaves nothing in the store.
+#ifndef DPAR_SERVER_PAGE_REFUSALS_H_
+#define DPAR_SERVER_PAGE_REFUSALS_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/page/newest.h"
+
+namespace dpar {
+
+// Thread-safe. Memory grows with the tenants, of which there is a limit. What one tenant is refused never pushes out
+// what another was.
+class Refusals {
+ public:
+  struct Refusal {
+    std::string dataset;
+    absl::Time time;
+    std::string why;  // as the caller was told
+  };
+  struct Summary {
+    int64_t count = 0;
+    std::vector<Refusal> newest;  // first, at most 20
+  };
+
+  // `tenant` is tenants/{t}.
+  void Note(const std::string& tenant, Refusal refusal) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Since a time, as Newest counts; of one tenant, or of all when it is empty.
+  [[nodiscard]] Summary Summarise(const std::string& tenant, absl::Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Newest<Refusal>> refusals_ ABSL_GUARDED_BY(mutex_);  // by tenant
+};
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_PAGE_REFUSALS_H_

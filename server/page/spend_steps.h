@@ -1,0 +1,46 @@
+// What ledgers say of spend over time, entry by entry but without events, for whoever follows them as they grow.
+#ifndef DPAR_SERVER_PAGE_SPEND_STEPS_H_
+#define DPAR_SERVER_PAGE_SPEND_STEPS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "dpar/v1/budget.pb.h"
+#include "server/store/database.h"
+
+namespace dpar {
+
+// Where a private dataset's ledger ends.
+struct BudgetHead {
+  std::string budget_id;
+  std::string tenant;         // tenants/{t}
+  std::string dataset;        // the oldest that has this budget
+  int64_t head_sequence = 0;  // 0 also when the budget's record is lost
+};
+// Of every budget of a dataset, oldest dataset first. Reads datasets and budgets, no entries.
+absl::StatusOr<std::vector<BudgetHead>> ListBudgetHeads(Transaction& transaction);
+
+// One entry, as far as sums go.
+struct SpendStep {
+  int64_t sequence = 0;
+  absl::Time time;
+  v1::LedgerEntry::Kind kind = v1::LedgerEntry::KIND_UNSPECIFIED;
+  std::string job;
+  int64_t units = 0;
+  double epsilon = 0;
+  std::string reason;
+};
+// At most `limit` after `after_sequence`, oldest first.
+absl::StatusOr<std::vector<SpendStep>> ListSpendSteps(Transaction& transaction, const std::string& budget_id,
+                                                      int64_t after_sequence, int64_t limit);
+
+// When a budget's newest entries were written, at most `limit`, newest first.
+absl::StatusOr<std::vector<absl::Time>> ListNewestTimes(Transaction& transaction, const std::string& budget_id,
+                                                        int64_t limit);
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_PAGE_SPEND_STEPS_H_

@@ -1,0 +1,38 @@
+// Private datasets by what is left of their budgets. Runs inside the caller's transaction.
+#ifndef DPAR_SERVER_PAGE_USAGE_NAMES_H_
+#define DPAR_SERVER_PAGE_USAGE_NAMES_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/store/database.h"
+
+namespace dpar {
+
+// Which datasets: of one tenant (tenants/{t}) or, when it is empty, of all; with a text in {tenant}/{dataset}, or any
+// when it is empty; and, in percent of the cap, more than so much posted or reserved, or any when it is below 0.
+struct UsageFilter {
+  std::string tenant;
+  std::string text;  // of [a-z0-9-/] only
+  double above_percent = -1;
+};
+
+struct UsageName {
+  std::string dataset;
+  std::string budget_id;
+  bool deleted = false;
+};
+struct UsageNames {
+  std::vector<UsageName> names;
+  int64_t total = 0;  // that match
+};
+// At most `limit` after the first `skip`: those whose budget's record is lost, then the smallest share left first.
+// Reads every dataset and its budget's sums.
+absl::StatusOr<UsageNames> ListUsageNames(Transaction& transaction, const UsageFilter& filter, int64_t skip,
+                                          int64_t limit);
+
+}  // namespace dpar
+
+#endif  // DPAR_SERVER_PAGE_USAGE_NAMES_H_
