@@ -198,7 +198,7 @@ TEST_F(CertificateCommandsTest, ThePageEscapesWhatItShows) {
 TEST_F(CertificateCommandsTest, PrintsTheCertificateAsJson) {
   const CommandRun run = Show({"--json"});
   EXPECT_EQ(run.json()["passed"], true);
-  EXPECT_EQ(run.json()["certificate"]["predicateType"], "urn:dpar:privacy-certificate:v4");
+  EXPECT_EQ(run.json()["certificate"]["predicateType"], "urn:dpar:privacy-certificate:v1");
   EXPECT_EQ(run.json()["certificate"]["predicate"]["ledger"]["units_before"], 1234567);
 }
 

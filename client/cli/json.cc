@@ -6,7 +6,6 @@
 #include "client/cli/labels.h"
 #include "client/cli/plan_json.h"
 #include "core/message_json.h"
-#include "core/privacy/event.h"
 
 namespace dpar {
 
@@ -98,7 +97,7 @@ Json LedgerEntryJson(const v1::LedgerEntry& entry) {
                {"epsilon", entry.epsilon()},   {"delta", entry.delta()},           {"reason", entry.reason()},
                {"hash", entry.hash()},         {"attempt", entry.attempt()}};
   if (entry.has_event()) {
-    json["event"] = EventToJson(entry.event());
+    json["event"] = MessageToJson(entry.event());
   }
   json["stages"] = Json::array();
   for (const v1::StageCost& cost : entry.stages()) {

@@ -11,6 +11,7 @@
 #include "core/appr/columns.h"
 #include "core/appr/private_rows.h"
 #include "core/error.h"
+#include "core/message_json.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/calibrate.h"
 #include "core/privacy/event.h"
@@ -163,7 +164,7 @@ std::string Json(const SelectFlags& flags, const Calibrated& calibrated, const A
   if (calibrated.options.mechanism == ApprMechanism::kEm1) {
     json["value_noise"] = calibrated.options.value_noise;
   }
-  json["event"] = EventToJson(calibrated.event);
+  json["event"] = MessageToJson(calibrated.event);
   json["rows"] = RowsJson(rows);
   return JsonText(json);
 }
