@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/sdk/atomic_file.h"
-#include "client/sdk/sha256_stream.h"
 #include "client/sdk/status.h"
+#include "core/certificate/digest.h"
 #include "core/status_macros.h"
 
 namespace dpar {
