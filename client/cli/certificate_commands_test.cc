@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/certificate_page.h"
-#include "client/cli/command_run.h"
 #include "client/cli/format.h"
+#include "client/cli/testing/command_run.h"
 #include "core/certificate/certificate.h"
 #include "core/certificate/testing/example_statement.h"
 

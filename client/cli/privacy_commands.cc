@@ -169,11 +169,8 @@ void AddCalibrate(CLI::App& group, Command& chosen) {
 }  // namespace
 
 void AddPrivacyCommands(CLI::App& app, Command& chosen) {
-  CLI::App* group = app.add_subcommand("privacy", "epsilon, delta, calibrate or compare: what mechanisms cost");
-  group->group(kLocalGroup);
-  group->require_subcommand(1);
-  group->fallthrough();
-  group->footer("dpar privacy COMMAND --help shows the options and an example.");
+  CLI::App* group =
+      AddCommandGroup(app, "privacy", "epsilon, delta, calibrate or compare: what mechanisms cost", kLocalGroup);
   AddEpsilon(*group, chosen);
   AddDelta(*group, chosen);
   AddCalibrate(*group, chosen);
