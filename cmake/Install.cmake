@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/dpar)
 set_target_properties(dpar_sdk PROPERTIES EXPORT_NAME sdk)
-install(TARGETS dpar_sdk dpar_status dpar_random dpar_proto dpar_proto_grpc
+install(TARGETS dpar_sdk dpar_digest dpar_status dpar_random dpar_proto dpar_proto_grpc
   EXPORT dparTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/dpar)

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "client/cli/command_run.h"
+#include "client/cli/testing/command_run.h"
 
 namespace dpar {
 namespace {

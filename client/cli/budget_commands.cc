@@ -29,13 +29,10 @@ absl::StatusOr<int> RunBudget(Session& session, const std::string& text, bool en
     DPAR_ASSIGN_OR_RETURN(chain, connection->VerifyChain(name));
   }
   if (session.json()) {
-    Json json = {{"budget", BudgetJson(budget)}};
+    Json json = {{"budget", ResourceJson(budget)}};
     if (entries) {
-      json["entries"] = Json::array();
-      for (const v1::LedgerEntry& entry : list) {
-        json["entries"].push_back(LedgerEntryJson(entry));
-      }
-      json["chain"] = ChainJson(chain);
+      json["entries"] = ListJson(list);
+      json["chain"] = ResourceJson(chain);
     }
     session.PrintJson(json);
     return kDone;

@@ -102,10 +102,7 @@ void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries,
 
 int PrintBudgets(Session& session, const Connection::Budgets& all, bool with_tenant) {
   if (session.json()) {
-    Json json = {{"budgets", Json::array()}};
-    for (const v1::Budget& budget : all.budgets) {
-      json["budgets"].push_back(BudgetJson(budget));
-    }
+    Json json = {{"budgets", ListJson(all.budgets)}};
     if (all.fullest.has_value()) {
       json["fullest"] = all.fullest->name();
     }
@@ -139,15 +136,6 @@ std::string ChainText(const v1::VerifyChainResponse& chain, absl::string_view in
              ? absl::StrCat(indent, "chain intact, ", FormatCount(chain.entry_count()), " entries\n", indent, "head ",
                             chain.head_hash(), "\n")
              : absl::StrCat(indent, "CHAIN BROKEN at entry ", chain.first_bad_sequence(), ": ", chain.fault(), "\n");
-}
-
-Json ChainJson(const v1::VerifyChainResponse& chain) {
-  Json json = {{"intact", chain.intact()}, {"entry_count", chain.entry_count()}, {"head_hash", chain.head_hash()}};
-  if (!chain.intact()) {
-    json["first_bad_sequence"] = chain.first_bad_sequence();
-    json["fault"] = chain.fault();
-  }
-  return json;
 }
 
 }  // namespace dpar

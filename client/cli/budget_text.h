@@ -25,7 +25,6 @@ void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries,
 // Two lines, "chain intact, 7 entries" and the head's hash, or one that says where it is broken and how; each begins
 // with `indent`.
 std::string ChainText(const v1::VerifyChainResponse& chain, absl::string_view indent);
-Json ChainJson(const v1::VerifyChainResponse& chain);
 
 }  // namespace dpar
 

@@ -133,10 +133,7 @@ Json VerificationJson(const Verification& verification) {
                          {"epsilon", statement.plan.epsilon()},
                          {"delta", statement.plan.delta()}};
     if (statement.evaluation.has_value()) {
-      json["statement"]["evaluation"] = {{"accuracy", statement.evaluation->accuracy()},
-                                         {"low", statement.evaluation->low()},
-                                         {"high", statement.evaluation->high()},
-                                         {"held_out_slots", statement.evaluation->held_out_slots()}};
+      json["statement"]["evaluation"] = ResourceJson(*statement.evaluation);
     }
     json["recomputed_epsilon"] = verification.recomputed_epsilon;
   }

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/certificate_page.h"
-#include "client/cli/command_run.h"
 #include "client/cli/format.h"
+#include "client/cli/testing/command_run.h"
 #include "core/certificate/certificate.h"
 #include "core/certificate/testing/example_statement.h"
 
@@ -198,7 +198,7 @@ TEST_F(CertificateCommandsTest, ThePageEscapesWhatItShows) {
 TEST_F(CertificateCommandsTest, PrintsTheCertificateAsJson) {
   const CommandRun run = Show({"--json"});
   EXPECT_EQ(run.json()["passed"], true);
-  EXPECT_EQ(run.json()["certificate"]["predicateType"], "urn:dpar:privacy-certificate:v4");
+  EXPECT_EQ(run.json()["certificate"]["predicateType"], "urn:dpar:privacy-certificate:v1");
   EXPECT_EQ(run.json()["certificate"]["predicate"]["ledger"]["units_before"], 1234567);
 }
 

@@ -112,24 +112,16 @@ PageSection BudgetSection(const Statement& statement, const Json& predicate) {
                ? absl::StrCat(FormatCount(units), " units (", FormatPercent(units, statement.cap_units), " of the cap)")
                : absl::StrCat(FormatCount(units), " units");
   };
-  if (statement.predicate_version > 2) {
-    section.rows = {{"The cap", absl::StrCat(FormatCount(statement.cap_units), " units")},
-                    {"Used before this job", share(statement.units_before)},
-                    {"This job", share(statement.units)},
-                    {"Used after it", share(statement.units_before + statement.units)}};
-  } else {
-    section.rows = {{"This job", share(statement.units)}};
-  }
-  section.rows.push_back({"Whose budget", Plain(predicate["ledger"]["scope"])});
-  if (statement.predicate_version > 3) {
-    section.rows.push_back({"What the cap is about", Plain(predicate["ledger"]["cap_relation"])});
-  }
-  section.rows.push_back({"Budget", statement.budget, true});
-  section.rows.push_back({"Ledger entry", FormatCount(statement.ledger_sequence)});
-  section.rows.push_back({"Its hash, the chain's head", statement.ledger_hash, true});
-  if (statement.predicate_version > 2) {
-    section.rows.push_back({"What that is", Plain(predicate["ledger"]["checkpoint"])});
-  }
+  section.rows = {{"The cap", absl::StrCat(FormatCount(statement.cap_units), " units")},
+                  {"Used before this job", share(statement.units_before)},
+                  {"This job", share(statement.units)},
+                  {"Used after it", share(statement.units_before + statement.units)},
+                  {"Whose budget", Plain(predicate["ledger"]["scope"])},
+                  {"What the cap is about", Plain(predicate["ledger"]["cap_relation"])},
+                  {"Budget", statement.budget, true},
+                  {"Ledger entry", FormatCount(statement.ledger_sequence)},
+                  {"Its hash, the chain's head", statement.ledger_hash, true},
+                  {"What that is", Plain(predicate["ledger"]["checkpoint"])}};
   return section;
 }
 
@@ -367,13 +359,12 @@ CertificatePage MakeCertificatePage(const Verification& verification) {
        {{"Trust", Plain(predicate["trust_model"])}, {"Source of randomness", Plain(predicate["random_source"])}}});
   page.sections.push_back(ChargeSection(verification, predicate));
   page.sections.push_back(MechanismSection(predicate));
-  PageSection origin{
-      "Who signed it", {}, {{"Signing key", verification.key_id, true}, {"Program", statement.software}}};
-  if (!statement.build.empty()) {
-    origin.rows.push_back({"Built from", statement.build});
-  }
-  origin.rows.push_back({"Format", absl::StrCat("urn:dpar:privacy-certificate:v", statement.predicate_version), true});
-  page.sections.push_back(std::move(origin));
+  page.sections.push_back({"Who signed it",
+                           {},
+                           {{"Signing key", verification.key_id, true},
+                            {"Program", statement.software},
+                            {"Built from", statement.build},
+                            {"Format", std::string(kPredicateType), true}}});
   return page;
 }
 

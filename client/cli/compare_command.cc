@@ -10,6 +10,7 @@
 #include "client/cli/mechanism.h"
 #include "client/cli/typed_flags.h"
 #include "core/error.h"
+#include "core/message_json.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/event.h"
 #include "core/privacy/published.h"
@@ -109,7 +110,7 @@ Json ComparisonJson(const std::string& method, double delta, const SoundCost& so
                        {"epsilon", published.epsilon},
                        {"appr_delta", published.appr_delta},
                        {"sgd_delta", published.sgd_delta}};
-  json["event"] = EventToJson(sound.event);
+  json["event"] = MessageToJson(sound.event);
   return json;
 }
 

@@ -23,13 +23,11 @@ std::vector<CommandNode> AllCommands(const CLI::App& root);
 // Commands right below `app` that are not hidden, by name.
 std::vector<const CLI::App*> VisibleCommands(const CLI::App& app);
 
-// Long names with dashes, of options that are typed with one.
-std::vector<std::string> LongFlags(const CLI::App& app);
+// What may stand behind these words: flags, or commands. A line for each, with its help behind a tab.
+std::string Candidates(const CLI::App& root, const std::vector<std::string>& words, bool flags);
 
-// A script that completes commands, flags and files.
-std::string BashCompletion(const CLI::App& root);
-std::string ZshCompletion(const CLI::App& root);
-std::string FishCompletion(const CLI::App& root);
+// A script for bash, zsh or fish that offers these candidates, and files. Empty for another shell.
+std::string CompletionScript(const std::string& shell);
 
 }  // namespace dpar
 

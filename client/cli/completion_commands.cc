@@ -1,6 +1,8 @@
-// dpar completion; and dpar man, which the build calls and no help lists.
+// dpar completion; and two that no help lists: dpar complete, which its scripts call, and dpar man, which the build
+// calls.
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
@@ -16,15 +18,9 @@ namespace {
 
 constexpr mode_t kFileMode = 0666;
 
-absl::StatusOr<int> RunCompletion(Session& session, const CLI::App& root, const std::string& shell) {
-  std::string script;
-  if (shell == "bash") {
-    script = BashCompletion(root);
-  } else if (shell == "zsh") {
-    script = ZshCompletion(root);
-  } else if (shell == "fish") {
-    script = FishCompletion(root);
-  } else {
+absl::StatusOr<int> RunCompletion(Session& session, const std::string& shell) {
+  const std::string script = CompletionScript(shell);
+  if (script.empty()) {
     return InvalidField("shell", absl::StrCat("there is completion for bash, zsh and fish; not for '", shell, "'"));
   }
   if (session.json()) {
@@ -63,8 +59,20 @@ void AddCompletionCommands(CLI::App& app, Command& chosen) {
                "  dpar completion fish > dpar.fish\n"
                "In bash: source <(dpar completion bash). In zsh: put _dpar into a directory of $fpath.\n"
                "In fish: put dpar.fish into ~/.config/fish/completions."));
-  completion->callback(
-      [shell, &app, &chosen] { chosen = [shell, &app](Session& s) { return RunCompletion(s, app, *shell); }; });
+  completion->callback([shell, &chosen] { chosen = [shell](Session& s) { return RunCompletion(s, *shell); }; });
+
+  const auto words = std::make_shared<std::vector<std::string>>();
+  const auto flags = std::make_shared<bool>(false);
+  CLI::App* complete = app.add_subcommand("complete", "Print what may follow; for the scripts of dpar completion");
+  complete->group("");
+  complete->add_flag("--flags", *flags, "Flags instead of commands");
+  complete->add_option("WORDS", *words, "What was typed before, after --");
+  complete->callback([words, flags, &app, &chosen] {
+    chosen = [words, flags, &app](Session& s) {
+      s.out() << Candidates(app, *words, *flags);
+      return kDone;
+    };
+  });
 
   const auto directory = std::make_shared<std::string>();
   CLI::App* man = app.add_subcommand("man", "Write the manual pages of all commands");

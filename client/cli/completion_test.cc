@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/command_run.h"
+#include "client/cli/testing/command_run.h"
 
 namespace dpar {
 namespace {
@@ -41,8 +41,10 @@ class CompletionTest : public ::testing::Test {
 
   // What bash offers for the last word of the line.
   std::string Complete(const std::string& words, int count) const {
-    return Shell(absl::StrCat("bash -c 'source ", directory_, "/dpar.bash; COMP_WORDS=(", words,
-                              "); COMP_CWORD=", count, "; _dpar; echo -n \"${COMPREPLY[*]}\"'"));
+    // The scripts call the dpar beside this test.
+    const std::string programs = std::filesystem::read_symlink("/proc/self/exe").parent_path().string();
+    return Shell(absl::StrCat("PATH=", programs, ":$PATH bash -c 'source ", directory_, "/dpar.bash; COMP_WORDS=(",
+                              words, "); COMP_CWORD=", count, "; _dpar; echo -n \"${COMPREPLY[*]}\"'"));
   }
 
   std::string directory_;
@@ -65,11 +67,17 @@ TEST_F(CompletionTest, BashOffersCommandsThenTheirCommandsThenFlags) {
   EXPECT_EQ(Complete("dpar ma", 1), "");
 }
 
+TEST_F(CompletionTest, CandidatesCarryTheirHelp) {
+  EXPECT_THAT(RunCommand({"complete", "--", "--json", "graph"}).out, HasSubstr("convert\tConvert between"));
+  EXPECT_THAT(RunCommand({"complete", "--flags", "--", "graph", "generate"}).out, HasSubstr("--homophily\tProb"));
+  EXPECT_THAT(RunCommand({"complete", "--flags", "--", "graph", "generate"}).out, HasSubstr("--token-file\t"));
+}
+
 TEST_F(CompletionTest, TheOtherShellsTakeTheirScripts) {
   for (const std::string shell : {"zsh", "fish"}) {
     const CommandRun run = RunCommand({"completion", shell});
     EXPECT_EQ(run.exit_code, 0);
-    EXPECT_THAT(run.out, HasSubstr("homophily"));
+    EXPECT_THAT(run.out, HasSubstr("dpar complete"));
     const std::string file = absl::StrCat(directory_, "/dpar.", shell);
     std::ofstream(file) << run.out;
     if (Shell(absl::StrCat("command -v ", shell, " || true")).empty()) {

@@ -7,7 +7,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/command_run.h"
+#include "client/cli/testing/command_run.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/sealed_graph.h"
 

@@ -22,11 +22,7 @@ absl::StatusOr<int> RunDatasets(Session& session, const std::string& tenant_opti
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(tenant_option));
   DPAR_ASSIGN_OR_RETURN(const auto datasets, connection->ListDatasets(tenant));
   if (session.json()) {
-    Json list = Json::array();
-    for (const v1::Dataset& dataset : datasets) {
-      list.push_back(DatasetJson(dataset));
-    }
-    session.PrintJson({{"tenant", tenant}, {"datasets", list}});
+    session.PrintJson({{"tenant", tenant}, {"datasets", ListJson(datasets)}});
     return kDone;
   }
   if (datasets.empty()) {
@@ -54,9 +50,9 @@ absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
   }
   const bool has_key = FindDigestKey(session.variables(), dataset.content_digest()).has_value();
   if (session.json()) {
-    Json json = {{"dataset", DatasetJson(dataset)}, {"digest_key_kept", has_key}};
+    Json json = {{"dataset", ResourceJson(dataset)}, {"digest_key_kept", has_key}};
     if (budget.has_value()) {
-      json["budget"] = BudgetJson(*budget);
+      json["budget"] = ResourceJson(*budget);
     }
     session.PrintJson(json);
     return kDone;

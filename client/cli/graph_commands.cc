@@ -255,11 +255,7 @@ void AddSplit(CLI::App& group, Command& chosen) {
 }  // namespace
 
 void AddGraphCommands(CLI::App& app, Command& chosen) {
-  CLI::App* group = app.add_subcommand("graph", "generate, inspect, convert or split graph files");
-  group->group(kLocalGroup);
-  group->require_subcommand(1);
-  group->fallthrough();
-  group->footer("dpar graph COMMAND --help shows the options and an example.");
+  CLI::App* group = AddCommandGroup(app, "graph", "generate, inspect, convert or split graph files", kLocalGroup);
   AddGenerate(*group, chosen);
   AddInspect(*group, chosen);
   AddSplit(*group, chosen);

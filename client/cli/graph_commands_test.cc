@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "client/cli/command_run.h"
+#include "client/cli/testing/command_run.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/sealed_graph.h"
 

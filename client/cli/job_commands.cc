@@ -36,7 +36,7 @@ absl::StatusOr<int> RunCancel(Session& session, const std::string& text) {
   request.set_request_id(NewRequestId(session.random()));
   DPAR_ASSIGN_OR_RETURN(const v1::Job job, connection->CancelJob(request));
   if (session.json()) {
-    session.PrintJson({{"job", JobJson(job)}});
+    session.PrintJson({{"job", ResourceJson(job)}});
     return kDone;
   }
   if (job.state() == v1::Job::CANCELLED) {
@@ -52,11 +52,7 @@ absl::StatusOr<int> RunJobs(Session& session, const std::string& tenant_option) 
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(tenant_option));
   DPAR_ASSIGN_OR_RETURN(const auto jobs, connection->ListJobs(tenant));
   if (session.json()) {
-    Json list = Json::array();
-    for (const v1::Job& job : jobs) {
-      list.push_back(JobJson(job));
-    }
-    session.PrintJson({{"tenant", tenant}, {"jobs", list}});
+    session.PrintJson({{"tenant", tenant}, {"jobs", ListJson(jobs)}});
     return kDone;
   }
   if (jobs.empty()) {
@@ -123,7 +119,7 @@ absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const v1::Job job, connection->GetJob(name));
   if (session.json()) {
-    session.PrintJson({{"job", JobJson(job)}});
+    session.PrintJson({{"job", ResourceJson(job)}});
   } else {
     PrintJob(session, job);
   }

@@ -46,10 +46,7 @@ absl::StatusOr<int> RunList(Session& session, const ListArguments& arguments) {
   DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, connection->GetBudget(name));
   DPAR_ASSIGN_OR_RETURN(const std::vector<v1::LedgerEntry> entries, connection->ListLedgerEntries(name));
   if (session.json()) {
-    Json json = {{"budget", name}, {"entries", Json::array()}};
-    for (const v1::LedgerEntry& entry : entries) {
-      json["entries"].push_back(LedgerEntryJson(entry));
-    }
+    Json json = {{"budget", name}, {"entries", ListJson(entries)}};
     session.PrintJson(json);
     return kDone;
   }
@@ -100,7 +97,7 @@ absl::StatusOr<int> RunVerifyLedger(Session& session, const VerifyLedgerArgument
     intact = intact && chain.intact();
     if (session.json()) {
       Json json = {{"budget", name}};
-      json.update(ChainJson(chain));
+      json.update(ResourceJson(chain));
       list.push_back(std::move(json));
     } else {
       session.out() << name << "\n" << ChainText(chain, "  ");
@@ -130,7 +127,7 @@ absl::StatusOr<int> RunCap(Session& session, const CapArguments& arguments) {
   request.set_request_id(NewRequestId(session.random()));
   DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, connection->SetBudgetCap(request));
   if (session.json()) {
-    session.PrintJson({{"budget", BudgetJson(budget)}});
+    session.PrintJson({{"budget", ResourceJson(budget)}});
   } else {
     PrintBudget(session, budget);
   }
@@ -154,7 +151,7 @@ absl::StatusOr<int> RunDebit(Session& session, const DebitArguments& arguments) 
   DPAR_ASSIGN_OR_RETURN(const v1::LedgerEntry entry, connection->AdjustLedger(request));
   DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, connection->GetBudget(name));
   if (session.json()) {
-    session.PrintJson({{"entry", LedgerEntryJson(entry)}, {"budget", BudgetJson(budget)}});
+    session.PrintJson({{"entry", ResourceJson(entry)}, {"budget", ResourceJson(budget)}});
     return kDone;
   }
   session.out() << "entry " << entry.sequence() << " debits " << entry.units() << " units\n";

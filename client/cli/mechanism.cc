@@ -42,73 +42,53 @@ absl::StatusOr<v1::PrivacyEvent> Repeat(const absl::StatusOr<v1::PrivacyEvent>& 
   return MakeRepetitionEvent(count, *event);
 }
 
-absl::StatusOr<v1::PrivacyEvent> GaussianOf(const MechanismParameters& parameters) {
-  return MakeGaussianEvent(kSensitivity, parameters.noise, parameters.count);
-}
-
-absl::StatusOr<v1::PrivacyEvent> LaplaceOf(const MechanismParameters& parameters) {
-  return Repeat(MakeLaplaceEvent(kSensitivity, parameters.noise), parameters.count);
-}
-
-absl::StatusOr<v1::PrivacyEvent> BoundedRangeOf(const MechanismParameters& parameters) {
-  return Repeat(MakeBoundedRangeEvent(parameters.noise), parameters.count);
-}
-
-absl::StatusOr<v1::PrivacyEvent> PoissonGaussianOf(const MechanismParameters& parameters) {
-  return Repeat(MakePoissonGaussianEvent(parameters.sampling_rate, kSensitivity, parameters.noise), parameters.count);
-}
-
-absl::StatusOr<v1::PrivacyEvent> RowMixtureOf(const MechanismParameters& parameters) {
-  return Repeat(MakeRowMixtureEvent(parameters.rows, parameters.sampling_rate, kSensitivity, parameters.noise),
-                parameters.count);
-}
-
 // "1 step", "5,000 steps".
 std::string Counted(int64_t count, const std::string& noun) {
   return absl::StrCat(FormatCount(count), " ", noun, count == 1 ? "" : "s");
 }
 
-std::string DescribeGaussian(const MechanismParameters& parameters) {
-  return Counted(parameters.count, "Gaussian mechanism");
-}
-
-std::string DescribeLaplace(const MechanismParameters& parameters) {
-  return Counted(parameters.count, "Laplace mechanism");
-}
-
-std::string DescribeBoundedRange(const MechanismParameters& parameters) {
-  return Counted(parameters.count, "selection");
-}
-
-std::string DescribePoissonGaussian(const MechanismParameters& parameters) {
-  return absl::StrCat(Counted(parameters.count, "step"), " of a Poisson-sampled Gaussian, rate ",
-                      parameters.sampling_rate);
-}
-
-std::string DescribeRowMixture(const MechanismParameters& parameters) {
-  return absl::StrCat(Counted(parameters.count, "step"), " of a row mixture, ", Counted(parameters.rows, "row"),
-                      ", rate ", parameters.sampling_rate);
+std::string SampledText(const MechanismParameters& parameters, const std::string& what) {
+  return absl::StrCat(Counted(parameters.count, "step"), " of a ", what, ", rate ", parameters.sampling_rate);
 }
 
 std::vector<Mechanism> Mechanisms() {
+  using P = MechanismParameters;
   return {
-      {"gaussian", "noise-multiplier", CheckNoiseMultiplier, {}, {"steps", "count"}, GaussianOf, DescribeGaussian},
-      {"laplace", "scale", CheckScale, {"count"}, {}, LaplaceOf, DescribeLaplace},
-      {"bounded-range", "range", CheckSelectionRange, {"count"}, {}, BoundedRangeOf, DescribeBoundedRange},
+      {"gaussian",
+       "noise-multiplier",
+       CheckNoiseMultiplier,
+       {},
+       {"steps", "count"},
+       [](const P& p) { return MakeGaussianEvent(kSensitivity, p.noise, p.count); },
+       [](const P& p) { return Counted(p.count, "Gaussian mechanism"); }},
+      {"laplace",
+       "scale",
+       CheckScale,
+       {"count"},
+       {},
+       [](const P& p) { return Repeat(MakeLaplaceEvent(kSensitivity, p.noise), p.count); },
+       [](const P& p) { return Counted(p.count, "Laplace mechanism"); }},
+      {"bounded-range",
+       "range",
+       CheckSelectionRange,
+       {"count"},
+       {},
+       [](const P& p) { return Repeat(MakeBoundedRangeEvent(p.noise), p.count); },
+       [](const P& p) { return Counted(p.count, "selection"); }},
       {"poisson-gaussian",
        "noise-multiplier",
        CheckNoiseMultiplier,
        {"sampling-rate", "steps"},
        {},
-       PoissonGaussianOf,
-       DescribePoissonGaussian},
+       [](const P& p) { return Repeat(MakePoissonGaussianEvent(p.sampling_rate, kSensitivity, p.noise), p.count); },
+       [](const P& p) { return SampledText(p, "Poisson-sampled Gaussian"); }},
       {"row-mixture",
        "noise-multiplier",
        CheckNoiseMultiplier,
        {"rows", "sampling-rate", "steps"},
        {},
-       RowMixtureOf,
-       DescribeRowMixture},
+       [](const P& p) { return Repeat(MakeRowMixtureEvent(p.rows, p.sampling_rate, kSensitivity, p.noise), p.count); },
+       [](const P& p) { return SampledText(p, absl::StrCat("row mixture, ", Counted(p.rows, "row"))); }},
   };
 }
 

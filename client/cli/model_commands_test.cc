@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/cli/command_run.h"
+#include "client/cli/testing/command_run.h"
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
 #include "core/certificate/signing_key.h"

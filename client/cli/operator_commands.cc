@@ -21,7 +21,7 @@ absl::StatusOr<int> RunTenantCreate(Session& session, const std::string& id) {
   request.set_request_id(NewRequestId(session.random()));
   DPAR_ASSIGN_OR_RETURN(const v1::Tenant tenant, connection->CreateTenant(request));
   if (session.json()) {
-    session.PrintJson({{"tenant", TenantJson(tenant)}});
+    session.PrintJson({{"tenant", ResourceJson(tenant)}});
     return kDone;
   }
   session.out() << "made " << tenant.name() << "\n"
@@ -33,11 +33,7 @@ absl::StatusOr<int> RunTenantList(Session& session) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const auto tenants, connection->ListTenants());
   if (session.json()) {
-    Json list = Json::array();
-    for (const v1::Tenant& tenant : tenants) {
-      list.push_back(TenantJson(tenant));
-    }
-    session.PrintJson({{"tenants", list}});
+    session.PrintJson({{"tenants", ListJson(tenants)}});
     return kDone;
   }
   if (tenants.empty()) {

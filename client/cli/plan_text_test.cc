@@ -5,7 +5,6 @@
 
 #include <map>
 
-#include "client/cli/plan_json.h"
 #include "client/cli/watching.h"
 #include "core/plan/plan.h"
 #include "core/privacy/budget.h"
@@ -95,7 +94,7 @@ TEST(PlanJson, HasEveryFieldOfAPlanWithItsEnumeratorsAsPeopleTypeThem) {
   plan.set_max_degree(50);
   plan.mutable_aggregation()->set_hops(2);
   plan.set_neighbours(5);
-  const nlohmann::ordered_json json = PlanJson(plan);
+  const nlohmann::ordered_json json = ResourceJson(plan);
   const google::protobuf::Descriptor* type = v1::Plan::descriptor();
   for (int i = 0; i < type->field_count(); ++i) {
     EXPECT_TRUE(json.contains(type->field(i)->name())) << type->field(i)->name();
@@ -113,7 +112,7 @@ TEST(PlanJson, HasEveryFieldOfAPlanWithItsEnumeratorsAsPeopleTypeThem) {
 TEST(PlanJson, LeavesOutWhatIsNotSet) {
   v1::TrainingSpec spec;
   spec.set_non_private(true);
-  const nlohmann::ordered_json json = PlanJson(PlanOf(spec));
+  const nlohmann::ordered_json json = ResourceJson(PlanOf(spec));
   EXPECT_FALSE(json.contains("event"));
   EXPECT_FALSE(json.contains("structure"));
   EXPECT_FALSE(json.contains("published_epsilon"));

@@ -10,7 +10,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/command_run.h"
+#include "client/cli/testing/command_run.h"
 #include "core/error.h"
 #include "core/graph/graph_file.h"
 

@@ -10,6 +10,7 @@
 #include "client/cli/mechanism.h"
 #include "client/cli/typed_flags.h"
 #include "core/error.h"
+#include "core/message_json.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/calibrate.h"
 #include "core/privacy/event.h"
@@ -43,7 +44,7 @@ absl::StatusOr<int> RunEpsilon(Session& session, const Flags& flags) {
                        {"epsilon_remove", remove},
                        {"epsilon_add", add},
                        {"accountant", v1::Accountant_Name(v1::SOUND)},
-                       {"event", EventToJson(computation.event)}});
+                       {"event", MessageToJson(computation.event)}});
     return kDone;
   }
   session.out() << "epsilon " << FormatNumberUp(epsilon) << " at delta " << FormatNumberUp(delta) << "\n";
@@ -73,7 +74,7 @@ absl::StatusOr<int> RunDelta(Session& session, const Flags& flags) {
     session.PrintJson({{"delta", delta},
                        {"epsilon", epsilon},
                        {"accountant", v1::Accountant_Name(v1::SOUND)},
-                       {"event", EventToJson(computation.event)}});
+                       {"event", MessageToJson(computation.event)}});
     return kDone;
   }
   session.out() << "delta " << FormatNumberUp(delta) << " at epsilon " << FormatNumberUp(epsilon) << "\n";
@@ -125,7 +126,7 @@ Json CalibrationJson(const Mechanism& mechanism, const Calibration& calibration)
   json["target_epsilon"] = calibration.target_epsilon;
   json["delta"] = calibration.delta;
   json["accountant"] = v1::Accountant_Name(v1::SOUND);
-  json["event"] = noisy ? EventToJson(calibration.event) : Json(nullptr);
+  json["event"] = noisy ? MessageToJson(calibration.event) : Json(nullptr);
   return json;
 }
 
@@ -168,11 +169,8 @@ void AddCalibrate(CLI::App& group, Command& chosen) {
 }  // namespace
 
 void AddPrivacyCommands(CLI::App& app, Command& chosen) {
-  CLI::App* group = app.add_subcommand("privacy", "epsilon, delta, calibrate or compare: what mechanisms cost");
-  group->group(kLocalGroup);
-  group->require_subcommand(1);
-  group->fallthrough();
-  group->footer("dpar privacy COMMAND --help shows the options and an example.");
+  CLI::App* group =
+      AddCommandGroup(app, "privacy", "epsilon, delta, calibrate or compare: what mechanisms cost", kLocalGroup);
   AddEpsilon(*group, chosen);
   AddDelta(*group, chosen);
   AddCalibrate(*group, chosen);

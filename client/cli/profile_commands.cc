@@ -147,7 +147,7 @@ absl::StatusOr<int> RunLogin(Session& session, const std::optional<std::string>&
       name, {options.server, options.ca_pem, options.token, options.client_certificate_pem, options.client_key_pem}));
   DPAR_RETURN_IF_ERROR(store.Use(name));
   if (session.json()) {
-    session.PrintJson({{"profile", name}, {"server", options.server}, {"identity", IdentityJson(identity)}});
+    session.PrintJson({{"profile", name}, {"server", options.server}, {"identity", ResourceJson(identity)}});
     return kDone;
   }
   session.out() << "logged in to " << options.server << " as "

@@ -55,7 +55,7 @@ absl::StatusOr<int> RunWhoAmI(Session& session) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const v1::Identity identity, connection->WhoAmI());
   if (session.json()) {
-    session.PrintJson({{"identity", IdentityJson(identity)}});
+    session.PrintJson({{"identity", ResourceJson(identity)}});
     return kDone;
   }
   session.out() << "token    " << identity.token() << "\n"
@@ -133,7 +133,7 @@ absl::StatusOr<int> ShowMade(Session& session, const v1::CreateTokenResponse& re
   session.err() << "made " << token.name()
                 << (for_certificate ? "; it has no secret\n" : "; its secret is shown this once\n");
   if (session.json()) {
-    Json json = {{"token", TokenJson(token)}};
+    Json json = {{"token", ResourceJson(token)}};
     if (!output.empty()) {
       json["file"] = output;
     } else if (!for_certificate) {
@@ -219,11 +219,7 @@ absl::StatusOr<int> RunTokenList(Session& session, const std::string& tenant) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const auto tokens, connection->ListTokens(parent));
   if (session.json()) {
-    Json list = Json::array();
-    for (const v1::Token& token : tokens) {
-      list.push_back(TokenJson(token));
-    }
-    session.PrintJson({{"parent", parent}, {"tokens", list}});
+    session.PrintJson({{"parent", parent}, {"tokens", ListJson(tokens)}});
     return kDone;
   }
   Table table({"ID", "ROLE", "STATE", "AGE", "USED", "SCOPES", "PURPOSE"}, {6, 5});
@@ -243,7 +239,7 @@ absl::StatusOr<int> RunTokenRevoke(Session& session, const std::string& name) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const v1::Token token, connection->RevokeToken(name));
   if (session.json()) {
-    session.PrintJson({{"token", TokenJson(token)}});
+    session.PrintJson({{"token", ResourceJson(token)}});
   } else {
     session.out() << token.name() << " is revoked\n";
   }

@@ -18,7 +18,6 @@
 #include "client/cli/format.h"
 #include "client/cli/interrupt.h"
 #include "client/cli/labels.h"
-#include "client/cli/plan_json.h"
 #include "client/cli/plan_text.h"
 #include "client/cli/training_flags.h"
 #include "client/cli/typed_flags.h"
@@ -69,15 +68,12 @@ double ToSeconds(const google::protobuf::Duration& duration) {
 Json DryRunJson(const v1::Job& job, const std::optional<v1::Budget>& budget) {
   Json json = {{"dry_run", true},
                {"dataset", job.spec().dataset()},
-               {"plan", PlanJson(job.plan())},
-               {"stages", Json::array()},
+               {"plan", ResourceJson(job.plan())},
+               {"stages", ListJson(job.stages())},
                {"memory_bytes", job.memory_bytes()},
                {"estimated_seconds", ToSeconds(job.estimated_time())}};
-  for (const v1::StageCost& cost : job.stages()) {
-    json["stages"].push_back({{"stage", cost.stage()}, {"units", cost.units()}, {"epsilon", cost.epsilon()}});
-  }
   if (budget.has_value()) {
-    json["budget"] = BudgetJson(*budget);
+    json["budget"] = ResourceJson(*budget);
   }
   return json;
 }
@@ -143,7 +139,7 @@ absl::StatusOr<int> PrintDryRun(Session& session, Connection& connection, const 
 void PrintQueued(Session& session, const v1::Job& job, bool watched) {
   if (session.json()) {
     // With --no-watch it is the only object; otherwise others follow.
-    Json json = {{"job", JobJson(job)}, {"state", StateLabel(job.state())}};
+    Json json = {{"job", ResourceJson(job)}, {"state", StateLabel(job.state())}};
     json["terminal"] = !watched;
     session.PrintJson(json);
     return;

@@ -5,8 +5,8 @@
 
 #include <sstream>
 
-#include "client/cli/command_run.h"
 #include "client/cli/format.h"
+#include "client/cli/testing/command_run.h"
 #include "core/error.h"
 
 namespace dpar {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "client/cli/command_run.h"
 #include "client/cli/digest_keys.h"
+#include "client/cli/testing/command_run.h"
 #include "core/certificate/digest.h"
 #include "core/graph/graph_file.h"
 #include "core/infer/model.h"

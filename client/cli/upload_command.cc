@@ -244,14 +244,14 @@ absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments
     PrintUploaded(session, *response, budget, CapOrigin(arguments, *response), key_file);
     return kDone;
   }
-  Json json = {{"dataset", DatasetJson(response->dataset())}, {"report", ImportReportJson(response->report())}};
+  Json json = {{"dataset", ResourceJson(response->dataset())}, {"report", ResourceJson(response->report())}};
   json["digest_key"] = response->digest_key();
   if (!key_file.empty()) {
     json["digest_key_file"] = key_file;
   }
   json["budget_shared"] = response->budget_shared();
   if (budget.has_value()) {
-    json["budget"] = BudgetJson(*budget);
+    json["budget"] = ResourceJson(*budget);
   }
   session.PrintJson(json);
   session.err() << "keep digest_key: it is shown this once, and proves which graph a certificate is about\n";

@@ -27,9 +27,7 @@ class Follower {
 
   void OnEvent(const v1::WatchJobResponse& event) {
     if (session_.json() && !event.terminal()) {
-      Json json = WatchEventJson(event);
-      json["terminal"] = false;
-      session_.PrintJson(json);
+      session_.PrintJson(ResourceJson(event));
     }
     CompleteTraining(event);
     if (!event.terminal()) {
@@ -147,7 +145,7 @@ absl::StatusOr<int> FollowJob(Session& session, const std::string& job, Cancella
   DPAR_RETURN_IF_ERROR(last.status());
   DPAR_ASSIGN_OR_RETURN(const v1::Job ended, connection->GetJob(job));
   if (session.json()) {
-    Json json = {{"job", JobJson(ended)}, {"state", StateLabel(ended.state())}, {"terminal", true}};
+    Json json = {{"job", ResourceJson(ended)}, {"state", StateLabel(ended.state())}, {"terminal", true}};
     session.PrintJson(json);
   } else {
     PrintEnd(session, ended);

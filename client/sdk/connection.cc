@@ -27,17 +27,31 @@ constexpr int kMaxMessageBytes = 16 << 20;
 constexpr int kFirstReconnectMilliseconds = 100;
 constexpr int kLongestReconnectMilliseconds = 2000;
 
-// Follows next_page_token to the end. `fetch` gets a page token and returns a page; `items` picks its rows.
-template <typename Item, typename Fetch, typename Items>
-absl::StatusOr<std::vector<Item>> AllPages(const Fetch& fetch, const Items& items) {
+// A request about one resource, or about what is below it.
+template <typename Request>
+Request Named(const std::string& name) {
+  Request request;
+  request.set_name(name);
+  return request;
+}
+template <typename Request>
+Request Below(const std::string& parent) {
+  Request request;
+  request.set_parent(parent);
+  return request;
+}
+
+// Follows next_page_token to the end. `fetch` answers a request with a page; `items` picks its rows.
+template <typename Item, typename Request, typename Fetch, typename Items>
+absl::StatusOr<std::vector<Item>> AllPages(Request request, const Fetch& fetch, const Items& items) {
   std::vector<Item> all;
-  std::string page_token;
+  request.set_page_size(kPageSize);
   do {
-    DPAR_ASSIGN_OR_RETURN(auto page, fetch(page_token));
+    DPAR_ASSIGN_OR_RETURN(auto page, fetch(request));
     const auto& rows = items(page);
     all.insert(all.end(), rows.begin(), rows.end());
-    page_token = page.next_page_token();
-  } while (!page_token.empty());
+    request.set_page_token(page.next_page_token());
+  } while (!request.page_token().empty());
   return all;
 }
 
@@ -135,9 +149,7 @@ absl::StatusOr<v1::Upload> Connection::OpenUpload(const v1::OpenUploadRequest& r
 }
 
 absl::StatusOr<v1::Upload> Connection::GetUpload(const std::string& name) {
-  v1::GetUploadRequest request;
-  request.set_name(name);
-  return Call(*datasets_, &v1::DatasetService::Stub::GetUpload, request, kCallTimeout);
+  return Call(*datasets_, &v1::DatasetService::Stub::GetUpload, Named<v1::GetUploadRequest>(name), kCallTimeout);
 }
 
 absl::StatusOr<v1::FinishUploadResponse> Connection::FinishUpload(const v1::FinishUploadRequest& request) {
@@ -145,9 +157,7 @@ absl::StatusOr<v1::FinishUploadResponse> Connection::FinishUpload(const v1::Fini
 }
 
 absl::StatusOr<v1::Dataset> Connection::GetDataset(const std::string& name) {
-  v1::GetDatasetRequest request;
-  request.set_name(name);
-  return Call(*datasets_, &v1::DatasetService::Stub::GetDataset, request, kCallTimeout);
+  return Call(*datasets_, &v1::DatasetService::Stub::GetDataset, Named<v1::GetDatasetRequest>(name), kCallTimeout);
 }
 
 absl::Status Connection::DeleteDataset(const v1::DeleteDatasetRequest& request) {
@@ -155,12 +165,9 @@ absl::Status Connection::DeleteDataset(const v1::DeleteDatasetRequest& request) 
 }
 
 absl::StatusOr<std::vector<v1::Dataset>> Connection::ListDatasets(const std::string& tenant) {
-  v1::ListDatasetsRequest request;
-  request.set_parent(tenant);
-  request.set_page_size(kPageSize);
   return AllPages<v1::Dataset>(
-      [&](const std::string& page_token) {
-        request.set_page_token(page_token);
+      Below<v1::ListDatasetsRequest>(tenant),
+      [this](const auto& request) {
         return Call(*datasets_, &v1::DatasetService::Stub::ListDatasets, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.datasets(); });
@@ -171,18 +178,13 @@ absl::StatusOr<v1::Job> Connection::CreateJob(const v1::CreateJobRequest& reques
 }
 
 absl::StatusOr<v1::Job> Connection::GetJob(const std::string& name) {
-  v1::GetJobRequest request;
-  request.set_name(name);
-  return Call(*training_, &v1::TrainingService::Stub::GetJob, request, kCallTimeout);
+  return Call(*training_, &v1::TrainingService::Stub::GetJob, Named<v1::GetJobRequest>(name), kCallTimeout);
 }
 
 absl::StatusOr<std::vector<v1::Job>> Connection::ListJobs(const std::string& tenant) {
-  v1::ListJobsRequest request;
-  request.set_parent(tenant);
-  request.set_page_size(kPageSize);
   return AllPages<v1::Job>(
-      [&](const std::string& page_token) {
-        request.set_page_token(page_token);
+      Below<v1::ListJobsRequest>(tenant),
+      [this](const auto& request) {
         return Call(*training_, &v1::TrainingService::Stub::ListJobs, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.jobs(); });
@@ -193,15 +195,12 @@ absl::StatusOr<v1::Job> Connection::CancelJob(const v1::CancelJobRequest& reques
 }
 
 absl::StatusOr<v1::Certificate> Connection::GetCertificate(const std::string& job) {
-  v1::GetCertificateRequest request;
-  request.set_name(job);
-  return Call(*training_, &v1::TrainingService::Stub::GetCertificate, request, kCallTimeout);
+  return Call(*training_, &v1::TrainingService::Stub::GetCertificate, Named<v1::GetCertificateRequest>(job),
+              kCallTimeout);
 }
 
 absl::StatusOr<v1::Budget> Connection::GetBudget(const std::string& name) {
-  v1::GetBudgetRequest request;
-  request.set_name(name);
-  return Call(*budgets_, &v1::BudgetService::Stub::GetBudget, request, kCallTimeout);
+  return Call(*budgets_, &v1::BudgetService::Stub::GetBudget, Named<v1::GetBudgetRequest>(name), kCallTimeout);
 }
 
 absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& tenant) {
@@ -226,21 +225,16 @@ absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& t
 }
 
 absl::StatusOr<std::vector<v1::LedgerEntry>> Connection::ListLedgerEntries(const std::string& budget) {
-  v1::ListLedgerEntriesRequest request;
-  request.set_parent(budget);
-  request.set_page_size(kPageSize);
   return AllPages<v1::LedgerEntry>(
-      [&](const std::string& page_token) {
-        request.set_page_token(page_token);
+      Below<v1::ListLedgerEntriesRequest>(budget),
+      [this](const auto& request) {
         return Call(*budgets_, &v1::BudgetService::Stub::ListLedgerEntries, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.entries(); });
 }
 
 absl::StatusOr<v1::VerifyChainResponse> Connection::VerifyChain(const std::string& budget) {
-  v1::VerifyChainRequest request;
-  request.set_name(budget);
-  return VerifyChain(request);
+  return VerifyChain(Named<v1::VerifyChainRequest>(budget));
 }
 
 absl::StatusOr<v1::VerifyChainResponse> Connection::VerifyChain(const v1::VerifyChainRequest& request) {
@@ -252,11 +246,9 @@ absl::StatusOr<v1::Tenant> Connection::CreateTenant(const v1::CreateTenantReques
 }
 
 absl::StatusOr<std::vector<v1::Tenant>> Connection::ListTenants() {
-  v1::ListTenantsRequest request;
-  request.set_page_size(kPageSize);
   return AllPages<v1::Tenant>(
-      [&](const std::string& page_token) {
-        request.set_page_token(page_token);
+      v1::ListTenantsRequest(),
+      [this](const auto& request) {
         return Call(*operators_, &v1::OperatorService::Stub::ListTenants, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.tenants(); });
@@ -271,21 +263,16 @@ absl::StatusOr<v1::CreateTokenResponse> Connection::RotateToken(const v1::Rotate
 }
 
 absl::StatusOr<std::vector<v1::Token>> Connection::ListTokens(const std::string& parent) {
-  v1::ListTokensRequest request;
-  request.set_parent(parent);
-  request.set_page_size(kPageSize);
   return AllPages<v1::Token>(
-      [&](const std::string& page_token) {
-        request.set_page_token(page_token);
+      Below<v1::ListTokensRequest>(parent),
+      [this](const auto& request) {
         return Call(*operators_, &v1::OperatorService::Stub::ListTokens, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.tokens(); });
 }
 
 absl::StatusOr<v1::Token> Connection::RevokeToken(const std::string& name) {
-  v1::RevokeTokenRequest request;
-  request.set_name(name);
-  return Call(*operators_, &v1::OperatorService::Stub::RevokeToken, request, kCallTimeout);
+  return Call(*operators_, &v1::OperatorService::Stub::RevokeToken, Named<v1::RevokeTokenRequest>(name), kCallTimeout);
 }
 
 absl::StatusOr<v1::Budget> Connection::SetBudgetCap(const v1::SetBudgetCapRequest& request) {

@@ -1,9 +1,9 @@
 #include "client/sdk/download.h"
 
 #include "absl/strings/str_cat.h"
-#include "client/sdk/sha256_stream.h"
 #include "client/sdk/status.h"
 #include "core/atomic_file.h"
+#include "core/certificate/digest.h"
 #include "core/status_macros.h"
 
 namespace dpar {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/sdk/sha256_stream.h"
 #include "client/sdk/status.h"
+#include "core/certificate/digest.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 

@@ -10,7 +10,6 @@
 #include "absl/strings/str_format.h"
 #include "core/certificate/digest.h"
 #include "core/certificate/ledger_entry.h"
-#include "core/certificate/strict_json.h"
 #include "core/error.h"
 #include "core/plan/options.h"
 #include "core/plan/plan_event.h"
@@ -18,6 +17,7 @@
 #include "core/privacy/budget.h"
 #include "core/privacy/event.h"
 #include "core/status_macros.h"
+#include "core/strict_json.h"
 #include "dpar/v1/budget.pb.h"
 #include "google/protobuf/util/field_comparator.h"
 #include "google/protobuf/util/json_util.h"
@@ -42,36 +42,31 @@ struct Envelope {
   std::string signature;
 };
 
-// Written by hand: nothing in an envelope of ours needs escaping, and looking at each of its thousands of characters
-// for one that does takes longer than signing. What else a stranger's envelope may hold is not in this form.
 std::string EnvelopeToJson(const Envelope& envelope) {
-  return absl::StrCat(R"({"payload":")", Base64Encode(envelope.payload), R"(","payloadType":")", kPayloadType,
-                      R"(","signatures":[{"keyid":")", envelope.key_id, R"(","sig":")",
-                      Base64Encode(envelope.signature), R"("}]})");
+  const Json signature = {{"keyid", envelope.key_id}, {"sig", Base64Encode(envelope.signature)}};
+  return Json{{"payload", Base64Encode(envelope.payload)},
+              {"payloadType", kPayloadType},
+              {"signatures", Json::array({signature})}}
+      .dump();
 }
 
 absl::StatusOr<Envelope> EnvelopeFromJson(absl::string_view text) {
   DPAR_ASSIGN_OR_RETURN(const Json json, ParseStrictJson("envelope", text));
-  absl::Status status;
-  const JsonReader reader(json, "envelope", status);
-  const std::string payload = reader.Text("payload");
-  if (reader.Text("payloadType") != kPayloadType) {
-    reader.Fail("payloadType", kPayloadType);
-  }
-  const Json& signatures = reader.Array("signatures");
-  if (signatures.size() != 1 || !signatures.front().is_object()) {
-    reader.Fail("signatures", "a list of one signature");
-  }
-  DPAR_RETURN_IF_ERROR(status);
-  const JsonReader signature(signatures.front(), "envelope.signatures", status);
   Envelope envelope;
-  envelope.key_id = signature.Text("keyid");
-  const std::string encoded_signature = signature.Text("sig");
-  DPAR_RETURN_IF_ERROR(status);
+  std::string payload;
+  std::string signature;
+  JsonFields fields("envelope", json);
+  fields.Read("/payload", payload);
+  fields.Read("/signatures/0/keyid", envelope.key_id);
+  fields.Read("/signatures/0/sig", signature);
+  DPAR_RETURN_IF_ERROR(fields.status());
   DPAR_ASSIGN_OR_RETURN(envelope.payload, Base64Decode(payload));
-  DPAR_ASSIGN_OR_RETURN(envelope.signature, Base64Decode(encoded_signature));
+  DPAR_ASSIGN_OR_RETURN(envelope.signature, Base64Decode(signature));
   if (EnvelopeToJson(envelope) != text) {
-    return InvalidField("envelope", "the envelope is not in the one byte form that certificates have");
+    return InvalidField("envelope",
+                        absl::StrCat("the envelope is not in the one byte form that certificates have, with "
+                                     "one signature of a ",
+                                     kPayloadType));
   }
   return envelope;
 }
@@ -101,19 +96,6 @@ Check RevokedKey(const KnownKey& known) {
   return {"key", false,
           absl::StrCat("the key was revoked on ", KeyTimeText(*known.revoke_time), ": ", known.revoke_reason,
                        "; somebody else may have signed this")};
-}
-
-std::string DescribeVersion(int predicate_version) {
-  switch (predicate_version) {
-    case 2:
-      return "a urn:dpar:privacy-certificate:v2, which says less: not how its ledger entry is hashed, nor what was "
-             "used of the cap";
-    case 3:
-      return "a urn:dpar:privacy-certificate:v3, which says less: not whether the dataset, or the budget's cap, rests "
-             "on a degree promise";
-    default:
-      return absl::StrCat("a ", kPredicateType);
-  }
 }
 
 Check CheckFile(const Statement& statement, const std::string& path) {
@@ -241,9 +223,6 @@ Check CheckEpsilon(const Statement& statement, double& recomputed_epsilon) {
   if (!(*recomputed <= stated * (1 + kEpsilonTolerance))) {
     return failed(absl::StrCat(detail, ": the certificate understates the cost"));
   }
-  if (statement.predicate_version == 2) {
-    return {"epsilon", true, std::move(detail)};
-  }
   const double given = statement.accountant_epsilon;
   if (!(given <= stated * (1 + kEpsilonTolerance))) {
     return failed(absl::StrFormat("the accountant gave %.10g, more than the stated %.10g", given, stated));
@@ -282,9 +261,6 @@ Check CheckLedger(const Statement& statement) {
   std::string detail =
       absl::StrFormat("%d units at order %d, entry %d of %s, cap epsilon %.10g at delta %.10g", *units, statement.order,
                       statement.ledger_sequence, statement.budget, statement.cap_epsilon, statement.cap_delta);
-  if (statement.predicate_version == 2) {
-    return {"ledger", true, std::move(detail)};
-  }
   if (*cap != statement.cap_units) {
     return failed(absl::StrCat("the cap is ", *cap, " units, the certificate says ", statement.cap_units));
   }
@@ -336,16 +312,10 @@ std::string PreAuthenticationEncoding(absl::string_view payload_type, absl::stri
 }
 
 absl::StatusOr<std::string> SignStatement(const Statement& statement, const SigningKey& key) {
-  if (statement.predicate_version != kPredicateVersion) {
-    return InvalidField("predicateType", absl::StrCat("new certificates are ", kPredicateType, " only"));
-  }
-  DPAR_RETURN_IF_ERROR(ValidateStatement(statement));
   Envelope envelope;
   envelope.payload = StatementToJson(statement);
+  DPAR_RETURN_IF_ERROR(StatementFromJson(envelope.payload).status());
   envelope.key_id = key.verifying_key().key_id();
-  if (envelope.payload.size() > kMaxJsonBytes) {
-    return InvalidField("statement", absl::StrCat("the statement is longer than ", kMaxJsonBytes, " bytes"));
-  }
   DPAR_ASSIGN_OR_RETURN(envelope.signature, key.Sign(PreAuthenticationEncoding(kPayloadType, envelope.payload)));
   return EnvelopeToJson(envelope);
 }
@@ -388,7 +358,7 @@ absl::StatusOr<Verification> VerifyCertificate(absl::string_view envelope, const
   }
   verification.statement = *std::move(parsed);
   const Statement& statement = verification.statement;
-  checks.push_back({"statement", true, DescribeVersion(statement.predicate_version)});
+  checks.push_back({"statement", true, absl::StrCat("a ", kPredicateType)});
   for (const std::string& path : files) {
     checks.push_back(CheckFile(statement, path));
   }
@@ -400,9 +370,7 @@ absl::StatusOr<Verification> VerifyCertificate(absl::string_view envelope, const
   checks.push_back(CheckMechanism(statement));
   checks.push_back(CheckEpsilon(statement, verification.recomputed_epsilon));
   checks.push_back(CheckLedger(statement));
-  if (statement.predicate_version > 2) {
-    checks.push_back(CheckEntry(statement));
-  }
+  checks.push_back(CheckEntry(statement));
   return verification;
 }
 

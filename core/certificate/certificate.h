@@ -20,7 +20,7 @@ inline constexpr absl::string_view kPayloadType = "application/vnd.in-toto+json"
 std::string PreAuthenticationEncoding(absl::string_view payload_type, absl::string_view payload);
 
 // A signed envelope around the statement: compact JSON with one signature. INVALID_ARGUMENT for a statement that
-// StatementFromJson would not take back, and for one of an older version.
+// StatementFromJson does not take back.
 absl::StatusOr<std::string> SignStatement(const Statement& statement, const SigningKey& key);
 
 // The statement of an envelope that one of the keys signed. Nothing is recomputed. PERMISSION_DENIED when the signature

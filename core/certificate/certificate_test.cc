@@ -26,6 +26,7 @@
 #include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
 #include "gmock/gmock.h"
+#include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 
 namespace dpar {
@@ -488,7 +489,7 @@ TEST_F(CertificateTest, EveryChangedNumberOfThePlanIsRefused) {
       changed[Json::json_pointer(path)] = other;
       Statement altered = statement;
       v1::Plan altered_plan;
-      ASSERT_TRUE(MessageFromJson(changed, "plan", altered_plan, {"event", "price_units", "left_units"}).ok());
+      ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(changed.dump(), &altered_plan).ok());
       *altered_plan.mutable_event() = statement.plan.event();
       altered.plan = altered_plan;
       altered.evaluation->set_held_out_slots(altered_plan.evaluation().held_out_slots());

@@ -3,7 +3,6 @@
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -22,7 +21,6 @@ namespace {
 constexpr size_t kSha256Bytes = 32;
 constexpr size_t kFileChunkBytes = size_t{1} << 16;
 
-using DigestContext = std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)>;
 using File = std::unique_ptr<std::FILE, decltype(&std::fclose)>;
 
 // SHA-256 fails only when memory is exhausted or the cryptographic library is broken; no digest is better than a wrong
@@ -56,8 +54,24 @@ absl::Status UnreadableFile(const std::string& path, int error) {
 }  // namespace
 
 std::string Sha256Hex(absl::string_view bytes) {
+  Sha256Stream stream;
+  stream.Add(bytes);
+  return stream.Hex();
+}
+
+Sha256Stream::Sha256Stream() : context_(EVP_MD_CTX_new()) {
+  Require(context_ != nullptr && EVP_DigestInit_ex(context_.get(), Sha256(), nullptr) == 1);
+}
+
+void Sha256Stream::Free::operator()(evp_md_ctx_st* context) const { EVP_MD_CTX_free(context); }
+
+void Sha256Stream::Add(absl::string_view piece) {
+  Require(EVP_DigestUpdate(context_.get(), piece.data(), piece.size()) == 1);
+}
+
+std::string Sha256Stream::Hex() {
   std::array<unsigned char, kSha256Bytes> digest{};
-  Require(EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, Sha256(), nullptr) == 1);
+  Require(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1);
   return HexOf(digest.data());
 }
 
@@ -69,12 +83,11 @@ absl::StatusOr<std::string> Sha256File(const std::string& path, const StageRepor
   }
   const auto total = static_cast<double>(std::max<off_t>(facts.st_size, 1));
   double done = 0;
-  const DigestContext context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  Require(context != nullptr && EVP_DigestInit_ex(context.get(), Sha256(), nullptr) == 1);
+  Sha256Stream stream;
   std::string chunk(kFileChunkBytes, '\0');
   size_t size = 0;
   while ((size = std::fread(chunk.data(), 1, chunk.size(), file.get())) > 0) {
-    Require(EVP_DigestUpdate(context.get(), chunk.data(), size) == 1);
+    stream.Add(absl::string_view(chunk).substr(0, size));
     done += static_cast<double>(size);
     if (!report(std::min(1.0, done / total))) {
       return absl::CancelledError("the digest of a file was stopped");
@@ -83,48 +96,35 @@ absl::StatusOr<std::string> Sha256File(const std::string& path, const StageRepor
   if (std::ferror(file.get()) != 0) {
     return UnreadableFile(path, EIO);
   }
-  std::array<unsigned char, kSha256Bytes> digest{};
-  Require(EVP_DigestFinal_ex(context.get(), digest.data(), nullptr) == 1);
-  return HexOf(digest.data());
+  return stream.Hex();
 }
 
 std::string HmacSha256Hex(absl::string_view key, absl::string_view message) {
-  std::array<unsigned char, kSha256Bytes> digest{};
-  Require(HMAC(Sha256(), key.data(), static_cast<int>(key.size()),
-               reinterpret_cast<const unsigned char*>(message.data()), message.size(), digest.data(),
-               nullptr) != nullptr);
-  return HexOf(digest.data());
+  HmacSha256Stream stream(key);
+  stream.Add(std::as_bytes(std::span(message)));
+  return stream.Hex();
 }
 
-struct HmacSha256Stream::State {
-  using Mac = std::unique_ptr<EVP_MAC, decltype(&EVP_MAC_free)>;
-  using Context = std::unique_ptr<EVP_MAC_CTX, decltype(&EVP_MAC_CTX_free)>;
-  Mac mac{EVP_MAC_fetch(nullptr, "HMAC", nullptr), &EVP_MAC_free};
-  Context context{EVP_MAC_CTX_new(mac.get()), &EVP_MAC_CTX_free};
-};
-
-HmacSha256Stream::HmacSha256Stream(absl::string_view key) : state_(std::make_unique<State>()) {
+HmacSha256Stream::HmacSha256Stream(absl::string_view key) {
+  const std::unique_ptr<EVP_MAC, void (*)(EVP_MAC*)> mac(EVP_MAC_fetch(nullptr, "HMAC", nullptr), &EVP_MAC_free);
+  context_.reset(EVP_MAC_CTX_new(mac.get()));
   std::string digest_name = "SHA256";
   const std::array<OSSL_PARAM, 2> parameters = {
       OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest_name.data(), 0), OSSL_PARAM_construct_end()};
-  Require(state_->context != nullptr &&
-          EVP_MAC_init(state_->context.get(), reinterpret_cast<const unsigned char*>(key.data()), key.size(),
-                       parameters.data()) == 1);
+  Require(context_ != nullptr && EVP_MAC_init(context_.get(), reinterpret_cast<const unsigned char*>(key.data()),
+                                              key.size(), parameters.data()) == 1);
 }
 
-HmacSha256Stream::HmacSha256Stream(HmacSha256Stream&& other) noexcept = default;
-HmacSha256Stream& HmacSha256Stream::operator=(HmacSha256Stream&& other) noexcept = default;
-HmacSha256Stream::~HmacSha256Stream() = default;
+void HmacSha256Stream::Free::operator()(evp_mac_ctx_st* context) const { EVP_MAC_CTX_free(context); }
 
 void HmacSha256Stream::Add(std::span<const std::byte> piece) {
-  Require(EVP_MAC_update(state_->context.get(), reinterpret_cast<const unsigned char*>(piece.data()), piece.size()) ==
-          1);
+  Require(EVP_MAC_update(context_.get(), reinterpret_cast<const unsigned char*>(piece.data()), piece.size()) == 1);
 }
 
 std::string HmacSha256Stream::Hex() {
   std::array<unsigned char, kSha256Bytes> digest{};
   size_t length = 0;
-  Require(EVP_MAC_final(state_->context.get(), digest.data(), &length, digest.size()) == 1 && length == kSha256Bytes);
+  Require(EVP_MAC_final(context_.get(), digest.data(), &length, digest.size()) == 1 && length == kSha256Bytes);
   return HexOf(digest.data());
 }
 

@@ -11,6 +11,10 @@
 #include "absl/strings/string_view.h"
 #include "core/stage.h"
 
+// Of OpenSSL, whose headers stay out of here.
+struct evp_mac_ctx_st;
+struct evp_md_ctx_st;
+
 namespace dpar {
 
 // Lower-case hex of SHA-256.
@@ -20,25 +24,40 @@ std::string Sha256Hex(absl::string_view bytes);
 // `report` says no.
 absl::StatusOr<std::string> Sha256File(const std::string& path, const StageReport& report = AlwaysGoOn);
 
-// Lower-case hex of HMAC-SHA-256 of `message` under `key` (raw bytes).
-std::string HmacSha256Hex(absl::string_view key, absl::string_view message);
-
-// The same of a message that comes in pieces.
-class HmacSha256Stream {
+// SHA-256 of bytes that come in pieces.
+class Sha256Stream {
  public:
-  explicit HmacSha256Stream(absl::string_view key);
-  HmacSha256Stream(HmacSha256Stream&& other) noexcept;
-  HmacSha256Stream& operator=(HmacSha256Stream&& other) noexcept;
-  ~HmacSha256Stream();
+  Sha256Stream();
 
-  void Add(std::span<const std::byte> piece);
-  // Once, after the last piece.
+  void Add(absl::string_view piece);
+  // Lower-case hex. Once, after the last piece.
   std::string Hex();
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Free {
+    void operator()(evp_md_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
+
+// HMAC-SHA-256 under `key` (raw bytes) of bytes that come in pieces.
+class HmacSha256Stream {
+ public:
+  explicit HmacSha256Stream(absl::string_view key);
+
+  void Add(std::span<const std::byte> piece);
+  // Lower-case hex. Once, after the last piece.
+  std::string Hex();
+
+ private:
+  struct Free {
+    void operator()(evp_mac_ctx_st* context) const;
+  };
+  std::unique_ptr<evp_mac_ctx_st, Free> context_;
+};
+
+// The same of one message.
+std::string HmacSha256Hex(absl::string_view key, absl::string_view message);
 
 // Standard base64 with padding. Decoding accepts exactly what encoding gives.
 std::string Base64Encode(absl::string_view bytes);

@@ -22,16 +22,6 @@ constexpr size_t kMaxPemBytes = 16384;
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
 using DigestContext = std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)>;
 
-// A context that is ready to sign. Whoever signs takes a copy: to make one anew has the library look for its
-// implementation of Ed25519 each time.
-std::shared_ptr<void> PrepareToSign(EVP_PKEY* key) {
-  DigestContext context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  if (context == nullptr || EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, key) != 1) {
-    return nullptr;
-  }
-  return {context.release(), [](void* owned) { EVP_MD_CTX_free(static_cast<EVP_MD_CTX*>(owned)); }};
-}
-
 EVP_PKEY* KeyOf(const std::shared_ptr<void>& key) { return static_cast<EVP_PKEY*>(key.get()); }
 
 std::shared_ptr<void> Own(EVP_PKEY* key) {
@@ -104,16 +94,12 @@ bool VerifyingKey::Verify(absl::string_view message, absl::string_view signature
   return valid;
 }
 
-SigningKey::SigningKey(std::shared_ptr<void> key, std::shared_ptr<void> prepared, VerifyingKey verifying_key)
-    : key_(std::move(key)), prepared_(std::move(prepared)), verifying_key_(std::move(verifying_key)) {}
+SigningKey::SigningKey(std::shared_ptr<void> key, VerifyingKey verifying_key)
+    : key_(std::move(key)), verifying_key_(std::move(verifying_key)) {}
 
 absl::StatusOr<SigningKey> SigningKey::Make(std::shared_ptr<void> key) {
   DPAR_ASSIGN_OR_RETURN(VerifyingKey verifying_key, VerifyingKey::FromPem(PublicPem(KeyOf(key))));
-  std::shared_ptr<void> prepared = PrepareToSign(KeyOf(key));
-  if (prepared == nullptr) {
-    return CryptographyFailed();
-  }
-  return SigningKey(std::move(key), std::move(prepared), std::move(verifying_key));
+  return SigningKey(std::move(key), std::move(verifying_key));
 }
 
 absl::StatusOr<SigningKey> SigningKey::Generate() {
@@ -140,7 +126,7 @@ absl::StatusOr<std::string> SigningKey::Sign(absl::string_view message) const {
   const DigestContext context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
   std::string signature(kSignatureBytes, '\0');
   size_t size = signature.size();
-  if (context == nullptr || EVP_MD_CTX_copy_ex(context.get(), static_cast<const EVP_MD_CTX*>(prepared_.get())) != 1 ||
+  if (context == nullptr || EVP_DigestSignInit(context.get(), nullptr, nullptr, nullptr, KeyOf(key_)) != 1 ||
       EVP_DigestSign(context.get(), reinterpret_cast<unsigned char*>(signature.data()), &size, Bytes(message),
                      message.size()) != 1 ||
       size != kSignatureBytes) {

@@ -41,10 +41,9 @@ class SigningKey {
   [[nodiscard]] absl::StatusOr<std::string> Sign(absl::string_view message) const;
 
  private:
-  SigningKey(std::shared_ptr<void> key, std::shared_ptr<void> prepared, VerifyingKey verifying_key);
+  SigningKey(std::shared_ptr<void> key, VerifyingKey verifying_key);
   static absl::StatusOr<SigningKey> Make(std::shared_ptr<void> key);
   std::shared_ptr<void> key_;
-  std::shared_ptr<void> prepared_;  // to sign with; only ever copied
   VerifyingKey verifying_key_;
 };
 

@@ -1,17 +1,25 @@
 #include "core/certificate/statement.h"
 
+#include <set>
+
 #include "absl/strings/str_cat.h"
-#include "core/json_text.h"
+#include "core/error.h"
 #include "core/message_json.h"
 #include "core/plan/method.h"
+#include "core/status_macros.h"
+#include "core/strict_json.h"
 
-// The fixed texts below are part of kPredicateType: changing one means a new version of it, since certificates that
-// were signed with the old text must keep verifying.
+// The fixed texts below are part of kPredicateType: once it is released, changing one means a new version of it, since
+// certificates that were signed with the old text must keep verifying.
 namespace dpar {
 namespace {
 
-// Most statements are shorter.
-constexpr size_t kUsualLength = 8'000;
+// Fields of a plan that are not under mechanism.plan: event has its own place, price_units is ledger.units, and
+// left_units is about other jobs.
+const std::set<std::string>& FieldsBesideThePlan() {
+  static const auto* const fields = new std::set<std::string>{"event", "price_units", "left_units"};
+  return *fields;
+}
 
 constexpr const char* kPromise = "node-level differential privacy";
 constexpr const char* kNoPromise = "none: the dataset was declared public";
@@ -83,62 +91,35 @@ std::string CapRelation(const Statement& statement) {
              : absl::StrCat(kCapRelation, kEveryGraph);
 }
 
-// The degree promise of the dataset that is listed as public.
-int64_t ListedPromise(const Statement& statement) {
-  if (IsSecondVersion(statement)) {
-    return 0;
-  }
-  return IsBeforeFourth(statement) ? statement.plan.max_degree() : statement.max_degree;
-}
+// A degree promise, or null for none.
+Json Promised(int64_t max_degree) { return max_degree > 0 ? Json(max_degree) : Json(nullptr); }
 
-// A promise that there may be none of.
-void AddPromise(absl::string_view key, int64_t max_degree, JsonText& json) {
-  if (max_degree > 0) {
-    json.Add(key, max_degree);
-  } else {
-    json.Add(key, nullptr);
-  }
-}
-
-// A number that only private data has.
-void AddPrivate(absl::string_view key, const Statement& statement, double number, JsonText& json) {
-  if (statement.is_public) {
-    json.Add(key, nullptr);
-  } else {
-    json.Add(key, number);
-  }
-}
-
-void WriteUnprotected(const Statement& statement, JsonText& json) {
-  const auto entry = [&json](const char* quantity, const auto& value) {
-    json.BeginObject();
-    json.Add("quantity", quantity);
-    json.Add("value", value);
-    json.EndObject();
+Json Unprotected(const Statement& statement) {
+  const v1::Plan& plan = statement.plan;
+  Json list = Json::array();
+  const auto add = [&list](const char* quantity, Json value) {
+    list.push_back(Json{{"quantity", quantity}, {"value", std::move(value)}});
   };
-  json.BeginList();
-  entry("node slots N", statement.sizes.node_count);
-  entry("feature width d", statement.sizes.feature_count);
-  entry("class count c", statement.sizes.class_count);
-  entry("training slots n", statement.plan.training_slots());
-  entry("held-out slots", statement.plan.evaluation().held_out_slots());
-  entry("split over slots", statement.plan.has_evaluation() ? kSplit : kNoSplit);
-  entry("steps", statement.plan.steps());
-  entry("job parameters", "all of mechanism.plan and event");
-  entry("wall-clock time", "when the job was queued, started and ended, and how often it was started");
-  entry("stored size", "the dataset's size in storage, rounded up to a power of two");
-  if (!IsSecondVersion(statement)) {
-    entry("progress", kProgress);
-    entry("identical datasets", kIdenticalDatasets);
+  add("node slots N", statement.sizes.node_count);
+  add("feature width d", statement.sizes.feature_count);
+  add("class count c", statement.sizes.class_count);
+  add("training slots n", plan.training_slots());
+  add("held-out slots", plan.evaluation().held_out_slots());
+  add("split over slots", plan.has_evaluation() ? kSplit : kNoSplit);
+  add("steps", plan.steps());
+  add("job parameters", "all of mechanism.plan and event");
+  add("wall-clock time", "when the job was queued, started and ended, and how often it was started");
+  add("stored size", "the dataset's size in storage, rounded up to a power of two");
+  add("progress", kProgress);
+  add("identical datasets", kIdenticalDatasets);
+  if (statement.max_degree > 0) {
+    add("degree promise D", statement.max_degree);
   }
-  if (const int64_t promise = ListedPromise(statement); promise > 0) {
-    entry("degree promise D", promise);
-  }
-  // Also where this dataset has none: the same content was checked against it. Earlier versions never have it.
+  // Also where this dataset has none: the same content was checked against it.
   if (statement.cap_max_degree > 0) {
-    entry("smallest degree promise for this content", statement.cap_max_degree);
+    add("smallest degree promise for this content", statement.cap_max_degree);
   }
-  json.EndList();
+  return list;
 }
 
 // A plan of DPAR without DP-APPR trains on the nodes' own features, whatever its method was named after.
@@ -157,236 +138,210 @@ const char* RandomSource(const Statement& statement) {
   return statement.is_public ? kPublicRandomSource : kRandomSource;
 }
 
-void WriteReleased(const v1::Plan& plan, JsonText& json) {
+Json Released(const v1::Plan& plan) {
   const char* noisy = plan.non_private() ? "" : "noisy ";
-  json.BeginList();
-  json.Value("the model's weights after the last step");
+  Json list = {"the model's weights after the last step"};
   if (plan.has_aggregation()) {
-    json.Value("the encoder's weights after its last step, as part of the model");
+    list.push_back("the encoder's weights after its last step, as part of the model");
   }
   if (plan.has_mean()) {
-    json.Value(absl::StrCat("the ", noisy, "mean of the feature rows, as part of the model"));
+    list.push_back(absl::StrCat("the ", noisy, "mean of the feature rows, as part of the model"));
   }
   if (plan.has_evaluation()) {
-    json.Value(absl::StrCat("the ", noisy, "accuracy on the held-out slots, under evaluation"));
+    list.push_back(absl::StrCat("the ", noisy, "accuracy on the held-out slots, under evaluation"));
   }
-  json.EndList();
+  return list;
 }
 
-void WriteNotReleased(const v1::Plan& plan, JsonText& json) {
-  json.BeginList();
-  for (const char* const what :
-       {"the data", "losses and gradients", "any other accuracy", "weights before the last step",
-        "DP-APPR rows and their seeds", "which nodes were sampled"}) {
-    json.Value(what);
-  }
+Json NotReleased(const v1::Plan& plan) {
+  Json list = {"the data",
+               "losses and gradients",
+               "any other accuracy",
+               "weights before the last step",
+               "DP-APPR rows and their seeds",
+               "which nodes were sampled"};
   if (plan.has_aggregation()) {
-    json.Value("sums over neighbours, though the noisy ones are charged as if they were");
+    list.push_back("sums over neighbours, though the noisy ones are charged as if they were");
   }
   if (plan.has_neighbours()) {
-    json.Value("which neighbours were sampled");
+    list.push_back("which neighbours were sampled");
   }
-  json.EndList();
+  return list;
 }
 
-void WriteCharged(const v1::Plan& plan, JsonText& json) {
-  const char* training = plan.has_event() ? "event" : "none";
-  json.BeginObject();
-  json.Add("training", training);
-  json.Add("tuning", "none");
-  json.Add("evaluation", plan.has_evaluation() ? training : "none");
-  json.EndObject();
-}
-
-void WriteSecondLedger(const Statement& statement, JsonText& json) {
-  json.BeginObject();
-  json.Add("budget", statement.budget);
-  json.Add("scope", kBudgetScope);
-  json.Add("sequence", statement.ledger_sequence);
-  json.Add("hash", statement.ledger_hash);
-  json.Add("cap_epsilon", statement.cap_epsilon);
-  json.Add("cap_delta", statement.cap_delta);
-  json.Add("order", statement.order);
-  json.Add("units", statement.units);
-  json.EndObject();
-}
-
-void WriteEntry(const Statement& statement, JsonText& json) {
-  json.BeginObject();
-  json.Add("sequence", statement.ledger_sequence);
-  json.Add("hash", statement.ledger_hash);
-  json.Add("previous_hash", statement.previous_hash);
-  json.Add("budget_id", statement.budget_id);
-  json.Add("time_microseconds", statement.entry_time_microseconds);
-  json.Add("kind", "POST");
-  json.Add("actor", statement.entry_actor);
-  json.Add("attempt", statement.entry_attempt);
-  json.Add("event", statement.entry_event);
-  json.EndObject();
-}
-
-void WriteLedger(const Statement& statement, JsonText& json) {
+Json Ledger(const Statement& statement) {
   if (statement.is_public) {
-    json.Value(nullptr);
-    return;
+    return nullptr;
   }
-  if (IsSecondVersion(statement)) {
-    WriteSecondLedger(statement, json);
-    return;
-  }
-  json.BeginObject();
-  json.Add("budget", statement.budget);
-  json.Add("scope", kBudgetScope);
-  json.Add("cap_epsilon", statement.cap_epsilon);
-  json.Add("cap_delta", statement.cap_delta);
-  if (!IsBeforeFourth(statement)) {
-    AddPromise("cap_max_degree", statement.cap_max_degree, json);
-    json.Add("cap_relation", CapRelation(statement));
-  }
-  json.Add("order", statement.order);
-  json.Add("cap_units", statement.cap_units);
-  json.Add("units_before", statement.units_before);
-  json.Add("units", statement.units);
-  json.Add("units_after", statement.units_before + statement.units);
-  json.Key("entry");
-  WriteEntry(statement, json);
-  json.Add("checkpoint", kCheckpoint);
-  json.EndObject();
+  return {{"budget", statement.budget},
+          {"scope", kBudgetScope},
+          {"cap_epsilon", statement.cap_epsilon},
+          {"cap_delta", statement.cap_delta},
+          {"cap_max_degree", Promised(statement.cap_max_degree)},
+          {"cap_relation", CapRelation(statement)},
+          {"order", statement.order},
+          {"cap_units", statement.cap_units},
+          {"units_before", statement.units_before},
+          {"units", statement.units},
+          {"units_after", statement.units_before + statement.units},
+          {"entry",
+           {{"sequence", statement.ledger_sequence},
+            {"hash", statement.ledger_hash},
+            {"previous_hash", statement.previous_hash},
+            {"budget_id", statement.budget_id},
+            {"time_microseconds", statement.entry_time_microseconds},
+            {"kind", "POST"},
+            {"actor", statement.entry_actor},
+            {"attempt", statement.entry_attempt},
+            {"event", statement.entry_event}}},
+          {"checkpoint", kCheckpoint}};
 }
 
 const char* Promise(const Statement& statement) {
   if (!statement.is_public) {
     return kPromise;
   }
-  return statement.plan.non_private() && !IsSecondVersion(statement) ? kNoPromiseWithoutNoise : kNoPromise;
+  return statement.plan.non_private() ? kNoPromiseWithoutNoise : kNoPromise;
 }
 
-void WriteAccountant(const Statement& statement, JsonText& json) {
-  json.BeginObject();
-  json.Add("name", "SOUND");
-  json.Add("method", kAccountantMethod);
-  json.Add("version", statement.accountant_version);
-  if (!IsSecondVersion(statement)) {
-    AddPrivate("epsilon", statement, statement.accountant_epsilon, json);
-  }
-  json.EndObject();
-}
-
-void WritePublished(const v1::Plan& plan, JsonText& json) {
-  if (!plan.has_published_epsilon()) {
-    json.Value(nullptr);
-    return;
-  }
-  json.BeginObject();
-  json.Add("epsilon", plan.published_epsilon());
-  json.Add("claim", kPublishedClaim);
-  json.EndObject();
-}
-
-void WriteMechanism(const v1::Plan& plan, JsonText& json) {
-  json.BeginObject();
-  json.Add("description", Description(plan));
-  json.Key("plan");
-  WriteMessage(plan, json, FieldsBesideThePlan());
-  json.EndObject();
-}
-
-void WriteDataset(const Statement& statement, JsonText& json) {
-  json.BeginObject();
-  json.Add("name", statement.dataset);
-  json.Add("public", statement.is_public);
-  json.Add("digest", statement.dataset_digest);
-  json.Add("digest_scope", kDigestScope);
-  json.Add("node_count", statement.sizes.node_count);
-  json.Add("feature_count", statement.sizes.feature_count);
-  json.Add("class_count", statement.sizes.class_count);
-  if (!IsBeforeFourth(statement)) {
-    AddPromise("max_degree", statement.max_degree, json);
-  }
-  json.EndObject();
-}
-
-// A message, or null where there is none.
-void AddMessage(absl::string_view key, const google::protobuf::Message* message, JsonText& json) {
-  json.Key(key);
-  if (message != nullptr) {
-    WriteMessage(*message, json);
-  } else {
-    json.Value(nullptr);
-  }
-}
-
-void WritePredicate(const Statement& statement, JsonText& json) {
+Json Predicate(const Statement& statement) {
   const v1::Plan& plan = statement.plan;
-  const bool second = IsSecondVersion(statement);
-  json.BeginObject();
-  json.Add("promise", Promise(statement));
-  json.Add("unit_of_privacy", kUnit);
-  json.Add("neighbour_relation", Relation(plan));
-  AddPrivate("epsilon", statement, plan.epsilon(), json);
-  AddPrivate("delta", statement, plan.delta(), json);
-  json.Key("accountant");
-  WriteAccountant(statement, json);
-  if (!second) {
-    json.Key("published");
-    WritePublished(plan, json);
+  const auto if_private = [&](double number) { return statement.is_public ? Json(nullptr) : Json(number); };
+  const char* const charged = plan.has_event() ? "event" : "none";
+  return {{"promise", Promise(statement)},
+          {"unit_of_privacy", kUnit},
+          {"neighbour_relation", Relation(plan)},
+          {"epsilon", if_private(plan.epsilon())},
+          {"delta", if_private(plan.delta())},
+          {"accountant",
+           {{"name", "SOUND"},
+            {"method", kAccountantMethod},
+            {"version", statement.accountant_version},
+            {"epsilon", if_private(statement.accountant_epsilon)}}},
+          {"published", plan.has_published_epsilon()
+                            ? Json{{"epsilon", plan.published_epsilon()}, {"claim", kPublishedClaim}}
+                            : Json(nullptr)},
+          {"mechanism", {{"description", Description(plan)}, {"plan", MessageToJson(plan, FieldsBesideThePlan())}}},
+          {"event", plan.has_event() ? MessageToJson(plan.event()) : Json(nullptr)},
+          {"unprotected", Unprotected(statement)},
+          {"random_source", RandomSource(statement)},
+          {"trust_model", kTrustModel},
+          {"released", Released(plan)},
+          {"not_released", NotReleased(plan)},
+          {"evaluation", statement.evaluation.has_value() ? MessageToJson(*statement.evaluation) : Json(nullptr)},
+          {"charged",
+           {{"training", charged}, {"tuning", "none"}, {"evaluation", plan.has_evaluation() ? charged : "none"}}},
+          {"dataset",
+           {{"name", statement.dataset},
+            {"public", statement.is_public},
+            {"digest", statement.dataset_digest},
+            {"digest_scope", kDigestScope},
+            {"node_count", statement.sizes.node_count},
+            {"feature_count", statement.sizes.feature_count},
+            {"class_count", statement.sizes.class_count},
+            {"max_degree", Promised(statement.max_degree)}}},
+          {"ledger", Ledger(statement)},
+          {"software", statement.software},
+          {"build", statement.build},
+          {"created_at", statement.created_at},
+          {"job", statement.job}};
+}
+
+void ReadLedger(JsonFields& fields, Statement& statement) {
+  fields.Read("/predicate/accountant/epsilon", statement.accountant_epsilon);
+  fields.Read("/predicate/ledger/budget", statement.budget);
+  fields.Read("/predicate/ledger/cap_epsilon", statement.cap_epsilon);
+  fields.Read("/predicate/ledger/cap_delta", statement.cap_delta);
+  if (!fields.IsNull("/predicate/ledger/cap_max_degree")) {
+    fields.Read("/predicate/ledger/cap_max_degree", statement.cap_max_degree);
   }
-  json.Key("mechanism");
-  WriteMechanism(plan, json);
-  AddMessage("event", plan.has_event() ? &plan.event() : nullptr, json);
-  json.Key("unprotected");
-  WriteUnprotected(statement, json);
-  json.Add("random_source", RandomSource(statement));
-  json.Add("trust_model", kTrustModel);
-  json.Key("released");
-  WriteReleased(plan, json);
-  json.Key("not_released");
-  WriteNotReleased(plan, json);
-  AddMessage("evaluation", statement.evaluation.has_value() ? &*statement.evaluation : nullptr, json);
-  json.Key("charged");
-  WriteCharged(plan, json);
-  json.Key("dataset");
-  WriteDataset(statement, json);
-  json.Key("ledger");
-  WriteLedger(statement, json);
-  json.Add("software", statement.software);
-  if (!second) {
-    json.Add("build", statement.build);
+  fields.Read("/predicate/ledger/order", statement.order);
+  fields.Read("/predicate/ledger/cap_units", statement.cap_units);
+  fields.Read("/predicate/ledger/units_before", statement.units_before);
+  fields.Read("/predicate/ledger/units", statement.units);
+  statement.plan.set_price_units(statement.units);
+  fields.Read("/predicate/ledger/entry/sequence", statement.ledger_sequence);
+  fields.Read("/predicate/ledger/entry/hash", statement.ledger_hash);
+  fields.Read("/predicate/ledger/entry/previous_hash", statement.previous_hash);
+  fields.Read("/predicate/ledger/entry/budget_id", statement.budget_id);
+  fields.Read("/predicate/ledger/entry/time_microseconds", statement.entry_time_microseconds);
+  fields.Read("/predicate/ledger/entry/actor", statement.entry_actor);
+  fields.Read("/predicate/ledger/entry/attempt", statement.entry_attempt);
+  fields.Read("/predicate/ledger/entry/event", statement.entry_event);
+}
+
+void ReadDataset(JsonFields& fields, Statement& statement) {
+  fields.Read("/predicate/dataset/name", statement.dataset);
+  fields.Read("/predicate/dataset/public", statement.is_public);
+  fields.Read("/predicate/dataset/digest", statement.dataset_digest);
+  fields.Read("/predicate/dataset/node_count", statement.sizes.node_count);
+  fields.Read("/predicate/dataset/feature_count", statement.sizes.feature_count);
+  fields.Read("/predicate/dataset/class_count", statement.sizes.class_count);
+  if (!fields.IsNull("/predicate/dataset/max_degree")) {
+    fields.Read("/predicate/dataset/max_degree", statement.max_degree);
   }
-  json.Add("created_at", statement.created_at);
-  json.Add("job", statement.job);
-  json.EndObject();
+}
+
+absl::StatusOr<Statement> ReadStatement(const Json& json) {
+  Statement statement;
+  JsonFields fields("statement", json);
+  for (size_t i = 0; json.contains("subject") && i < json["subject"].size(); ++i) {
+    std::string name;
+    fields.Read(absl::StrCat("/subject/", i, "/name"), name);
+    fields.Read(absl::StrCat("/subject/", i, "/digest/sha256"), statement.subjects[name]);
+  }
+  fields.ReadMessage("/predicate/mechanism/plan", statement.plan);
+  if (!fields.IsNull("/predicate/event")) {
+    fields.ReadMessage("/predicate/event", *statement.plan.mutable_event());
+  }
+  if (!fields.IsNull("/predicate/evaluation")) {
+    fields.ReadMessage("/predicate/evaluation", statement.evaluation.emplace());
+  }
+  ReadDataset(fields, statement);
+  fields.Read("/predicate/accountant/version", statement.accountant_version);
+  if (!statement.is_public) {
+    ReadLedger(fields, statement);
+  }
+  fields.Read("/predicate/software", statement.software);
+  fields.Read("/predicate/build", statement.build);
+  fields.Read("/predicate/created_at", statement.created_at);
+  fields.Read("/predicate/job", statement.job);
+  DPAR_RETURN_IF_ERROR(fields.status());
+  return statement;
+}
+
+Json StatementTree(const Statement& statement) {
+  Json subjects = Json::array();
+  for (const auto& [name, digest] : statement.subjects) {
+    subjects.push_back(Json{{"name", name}, {"digest", {{"sha256", digest}}}});
+  }
+  return {{"_type", kStatementType},
+          {"subject", std::move(subjects)},
+          {"predicateType", kPredicateType},
+          {"predicate", Predicate(statement)}};
 }
 
 }  // namespace
 
-const std::set<std::string>& FieldsBesideThePlan() {
-  static const auto* const fields = new std::set<std::string>{"event", "price_units", "left_units"};
-  return *fields;
+std::string StatementToJson(const Statement& statement) {
+  return StatementTree(statement).dump(/*indent=*/-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
-std::string StatementToJson(const Statement& statement) {
-  JsonText json;
-  json.Reserve(kUsualLength);
-  json.BeginObject();
-  json.Add("_type", kStatementType);
-  json.Key("subject");
-  json.BeginList();
-  for (const auto& [name, digest] : statement.subjects) {
-    json.BeginObject();
-    json.Add("name", name);
-    json.Key("digest");
-    json.BeginObject();
-    json.Add("sha256", digest);
-    json.EndObject();
-    json.EndObject();
+absl::StatusOr<Statement> StatementFromJson(absl::string_view json) {
+  DPAR_ASSIGN_OR_RETURN(const Json parsed, ParseStrictJson("statement", json));
+  if (const auto type = parsed.find("predicateType"); type == parsed.end() || *type != Json(kPredicateType)) {
+    return InvalidField("predicateType", absl::StrCat("the certificate is not a ", kPredicateType,
+                                                      ", which is all that this version of dpar reads"));
   }
-  json.EndList();
-  json.Add("predicateType", absl::StrCat(kPredicatePrefix, statement.predicate_version));
-  json.Key("predicate");
-  WritePredicate(statement, json);
-  json.EndObject();
-  return json.Take();
+  DPAR_ASSIGN_OR_RETURN(Statement statement, ReadStatement(parsed));
+  DPAR_RETURN_IF_ERROR(ValidateStatement(statement));
+  if (StatementToJson(statement) == json) {
+    return statement;
+  }
+  const Json difference = Json::diff(StatementTree(statement), parsed);
+  const std::string place = difference.empty() ? "statement" : difference.front().value("path", "");
+  return InvalidField(place, absl::StrCat("the statement is not what this version writes: it differs at ",
+                                          difference.empty() ? "its spelling" : place));
 }
 
 }  // namespace dpar

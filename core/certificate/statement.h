@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,20 +16,12 @@
 namespace dpar {
 
 inline constexpr absl::string_view kStatementType = "https://in-toto.io/Statement/v1";
-// All that is before the version.
-inline constexpr absl::string_view kPredicatePrefix = "urn:dpar:privacy-certificate:v";
-inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v4";
-// The version in kPredicateType, and the oldest that can still be read.
-inline constexpr int kPredicateVersion = 4;
-inline constexpr int kOldestPredicateVersion = 2;
+inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v1";
 // Of the accountant that this program has. A change that can give another epsilon for the same event is a new one.
-inline constexpr int64_t kAccountantVersion = 2;
+inline constexpr int64_t kAccountantVersion = 1;
 
 // What a certificate states. All of it is public.
 struct Statement {
-  // Statements are made in version 4. Those of versions 2 and 3 are read, and lack what says so below.
-  int predicate_version = kPredicateVersion;
-
   // File name to SHA-256 (lower-case hex): model.pt and model.npz.
   std::map<std::string, std::string> subjects;
 
@@ -38,12 +29,11 @@ struct Statement {
   std::string dataset;         // tenants/{t}/datasets/{d}
   std::string dataset_digest;  // under the dataset's own key
   PublicSizes sizes;
-  // The degree promise that the dataset's owner made, whatever the method; 0: none. Not before version 4.
+  // The degree promise that the dataset's owner made, whatever the method; 0: none.
   int64_t max_degree = 0;
   bool is_public = false;  // then nothing is promised, and the first field says so
   v1::Plan plan;           // as executed
-  // What the accountant gives for plan.event at plan.delta: at most plan.epsilon. Not in version 2; unused for public
-  // data.
+  // What the accountant gives for plan.event at plan.delta: at most plan.epsilon. Unused for public data.
   double accountant_epsilon = 0;
   int64_t accountant_version = kAccountantVersion;
   // What was released of the held-out slots; there exactly when plan.evaluation is.
@@ -55,13 +45,11 @@ struct Statement {
   std::string ledger_hash;
   double cap_epsilon = 0;
   double cap_delta = 0;
-  // The smallest degree promise of a dataset with this budget; 0: none. The cap is about graphs that keep it. Not
-  // before version 4.
+  // The smallest degree promise of a dataset with this budget; 0: none. The cap is about graphs that keep it.
   int64_t cap_max_degree = 0;
   int64_t order = 0;
   int64_t units = 0;  // the job's price; plan.price_units repeats it
-  // Not in version 2. What the budget's jobs had spent before this one, and what they may spend; then what else the
-  // entry's hash covers.
+  // What the budget's jobs had spent before this one, and what they may spend; then what else the entry's hash covers.
   int64_t units_before = 0;
   int64_t cap_units = 0;
   std::string budget_id;
@@ -72,28 +60,19 @@ struct Statement {
   std::string entry_event;  // plan.event as the ledger stores it
 
   std::string software;    // "dpar 0.2.0"
-  std::string build;       // what it was built from and with; not in version 2
+  std::string build;       // what it was built from and with
   std::string created_at;  // RFC 3339, UTC
 };
-
-// What was not yet stated then is not written, and not asked for.
-inline bool IsSecondVersion(const Statement& statement) { return statement.predicate_version == 2; }
-inline bool IsBeforeFourth(const Statement& statement) { return statement.predicate_version < 4; }
-
-// Fields of a plan that are not under mechanism.plan: event has its own place, price_units is ledger.units, and
-// left_units is about other jobs.
-const std::set<std::string>& FieldsBesideThePlan();
 
 // The statement as JSON bytes: fixed key order, numbers that round-trip. plan.left_units is not part of it.
 std::string StatementToJson(const Statement& statement);
 
-// Whether StatementFromJson takes back what StatementToJson writes of this statement. INVALID_ARGUMENT naming the
-// field.
+// The rules that names, digests, texts and numbers of a statement keep. INVALID_ARGUMENT naming the field.
 absl::Status ValidateStatement(const Statement& statement);
 
-// Accepts exactly what StatementToJson gives for a well-formed statement: a field that is missing, unknown, mistyped,
-// repeated or out of order, a changed fixed text, or another spelling of a number is INVALID_ARGUMENT naming the field.
-// So is a statement of another version of the predicate than 2 to 4, with what reads it.
+// Accepts exactly what StatementToJson gives for a statement that keeps the rules: it is read, written again and
+// compared. A field that is missing, unknown, mistyped, repeated or out of order, a changed fixed text, or another
+// spelling of a number is INVALID_ARGUMENT naming the field.
 absl::StatusOr<Statement> StatementFromJson(absl::string_view json);
 
 }  // namespace dpar

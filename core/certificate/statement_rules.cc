@@ -1,7 +1,6 @@
 // The rules that a well-formed statement keeps: StatementFromJson applies them to what it read, SignStatement to what
 // it is about to write.
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -15,7 +14,6 @@
 #include "core/certificate/digest.h"
 #include "core/certificate/statement.h"
 #include "core/error.h"
-#include "core/message_json.h"
 #include "core/plan/method.h"
 #include "core/privacy/event.h"
 #include "core/status_macros.h"
@@ -64,10 +62,6 @@ absl::Status ValidateText(absl::string_view field, absl::string_view text) {
 // Of a name in its form: the first two parts.
 absl::string_view TenantOf(absl::string_view name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
 
-absl::Status ValidateFinite(absl::string_view field, double value) {
-  return std::isfinite(value) ? absl::OkStatus() : InvalidField(field, absl::StrCat(field, " must be a number"));
-}
-
 absl::Status ValidateSubjects(const std::map<std::string, std::string>& subjects) {
   if (subjects.empty() || subjects.size() > kMaxSubjects) {
     return InvalidField("subject", absl::StrCat("subject must be a list of 1 to ", kMaxSubjects, " files"));
@@ -94,7 +88,6 @@ absl::Status ValidateEvaluation(const v1::Evaluation& evaluation, const v1::Eval
 
 absl::Status ValidatePlan(const Statement& statement) {
   const v1::Plan& plan = statement.plan;
-  DPAR_RETURN_IF_ERROR(CheckMessageForJson(plan, "predicate.mechanism.plan", FieldsBesideThePlan()));
   if (FindMethod(plan.method()) == nullptr) {
     return InvalidField("predicate.mechanism.plan.method",
                         absl::StrCat("predicate.mechanism.plan.method is ", v1::Method_Name(plan.method()),
@@ -121,23 +114,18 @@ absl::Status ValidatePlan(const Statement& statement) {
 }
 
 absl::Status ValidateAccountant(const Statement& statement) {
-  if (statement.predicate_version == 2) {
-    return ValidateRange("predicate.accountant.version", statement.accountant_version, 2, 2);
-  }
   DPAR_RETURN_IF_ERROR(
-      ValidateRange("predicate.accountant.version", statement.accountant_version, 2, kMaxAccountantVersion));
+      ValidateRange("predicate.accountant.version", statement.accountant_version, 1, kMaxAccountantVersion));
   return statement.is_public
              ? absl::OkStatus()
              : ValidateRange("predicate.accountant.epsilon", statement.accountant_epsilon, 0.0, kMaxEpsilon);
 }
 
-absl::Status ValidateEntry(const Statement& statement, const std::string& path) {
+absl::Status ValidateEntry(const Statement& statement) {
+  const std::string path = "predicate.ledger.entry";
   constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
   DPAR_RETURN_IF_ERROR(ValidateSha256(path + ".hash", statement.ledger_hash));
   DPAR_RETURN_IF_ERROR(ValidateRange(path + ".sequence", statement.ledger_sequence, 1, kLargest));
-  if (statement.predicate_version == 2) {
-    return absl::OkStatus();
-  }
   DPAR_RETURN_IF_ERROR(ValidateSha256(path + ".previous_hash", statement.previous_hash));
   DPAR_RETURN_IF_ERROR(ValidateText(path + ".budget_id", statement.budget_id));
   DPAR_RETURN_IF_ERROR(ValidateRange(path + ".time_microseconds", statement.entry_time_microseconds, 0, kLargest));
@@ -146,14 +134,8 @@ absl::Status ValidateEntry(const Statement& statement, const std::string& path) 
   return ValidateText(path + ".event", statement.entry_event);
 }
 
-// 0 stands for no promise, and statements before version 4 know of none.
+// 0 stands for no promise.
 absl::Status ValidatePromises(const Statement& statement) {
-  if (statement.predicate_version < 4) {
-    return statement.max_degree == 0 && statement.cap_max_degree == 0
-               ? absl::OkStatus()
-               : InvalidField("predicate.dataset.max_degree",
-                              "predicate.dataset.max_degree is not part of this version");
-  }
   const int64_t slots = statement.sizes.node_count;
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.max_degree", statement.max_degree, 0, slots));
   if (statement.plan.has_max_degree() && statement.plan.max_degree() != statement.max_degree) {
@@ -176,22 +158,15 @@ absl::Status ValidateLedger(const Statement& statement) {
   if (statement.budget != statement.dataset + "/budget") {
     return InvalidField("predicate.ledger.budget", "predicate.ledger.budget must be that of dataset.name");
   }
-  DPAR_RETURN_IF_ERROR(ValidateFinite("predicate.ledger.cap_epsilon", statement.cap_epsilon));
-  DPAR_RETURN_IF_ERROR(ValidateFinite("predicate.ledger.cap_delta", statement.cap_delta));
-  if (statement.predicate_version == 2) {
-    return ValidateEntry(statement, "predicate.ledger");
-  }
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.cap_units", statement.cap_units, 0, kMaxUnits));
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.units", statement.units, 0, kMaxUnits));
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.units_before", statement.units_before, 0, kMaxUnits));
-  return ValidateEntry(statement, "predicate.ledger.entry");
+  return ValidateEntry(statement);
 }
 
 absl::Status ValidateSoftware(const Statement& statement) {
   DPAR_RETURN_IF_ERROR(ValidateText("predicate.software", statement.software));
-  if (statement.predicate_version > 2) {
-    DPAR_RETURN_IF_ERROR(ValidateText("predicate.build", statement.build));
-  }
+  DPAR_RETURN_IF_ERROR(ValidateText("predicate.build", statement.build));
   absl::Time time;
   std::string error;
   if (!ValidateText("predicate.created_at", statement.created_at).ok() || !absl::EndsWith(statement.created_at, "Z") ||
@@ -204,8 +179,6 @@ absl::Status ValidateSoftware(const Statement& statement) {
 }  // namespace
 
 absl::Status ValidateStatement(const Statement& statement) {
-  DPAR_RETURN_IF_ERROR(
-      ValidateRange("predicateType", int64_t{statement.predicate_version}, kOldestPredicateVersion, kPredicateVersion));
   DPAR_RETURN_IF_ERROR(ValidateSubjects(statement.subjects));
   DPAR_RETURN_IF_ERROR(ValidateName("predicate.job", statement.job, "tenants/*/jobs/*"));
   DPAR_RETURN_IF_ERROR(ValidateName("predicate.dataset.name", statement.dataset, "tenants/*/datasets/*"));

@@ -10,9 +10,8 @@
 // not. A node that the labels do not name, -1 and an empty label are no label. Where labels stand alone, an empty line
 // is the node that has none; between the lines of dense features it is refused. Empty lines at the end say nothing.
 //
-// Edges and features are read twice, to count and then to fill what was counted, and edges are made canonical in place
-// (core/graph/canonical_edges.h): reading takes at most 1.5 times the memory of the graph, where repeated edges, self
-// loops and zeros of a sparse file count as part of it. Time O(bytes + entries * log(longest row)).
+// Edges and sparse features are collected in the order of the files and sorted by node at the end, which takes up to
+// four times the memory of the graph. Time O(bytes + entries * log(longest row)).
 #ifndef DPAR_CORE_GRAPH_CSV_FILE_H_
 #define DPAR_CORE_GRAPH_CSV_FILE_H_
 

@@ -68,7 +68,6 @@ absl::StatusOr<CsvLines> CsvLines::Open(const std::string& path, absl::string_vi
     }
     return status;
   }
-  // Several passes are made, which a pipe does not allow.
   gzFile file = S_ISREG(facts.st_mode) ? gzdopen(descriptor, "rb") : nullptr;
   if (file == nullptr) {
     close(descriptor);
@@ -76,19 +75,6 @@ absl::StatusOr<CsvLines> CsvLines::Open(const std::string& path, absl::string_vi
   }
   gzbuffer(file, kDecompressionBytes);
   return CsvLines(file, array, max_fields);
-}
-
-absl::Status CsvLines::Rewind() {
-  if (gzrewind(file_.get()) != 0) {
-    return RefuseFile("cannot be read a second time");
-  }
-  begin_ = 0;
-  end_ = 0;
-  at_end_ = false;
-  header_possible_ = true;
-  separator_.reset();
-  line_number_ = 0;
-  return absl::OkStatus();
 }
 
 absl::Status CsvLines::Refill() {

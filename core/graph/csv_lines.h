@@ -36,9 +36,6 @@ class CsvLines {
   // Moves on to the next line of data. False when there is none; then the file was read to its end and is whole.
   absl::StatusOr<bool> Next();
 
-  // Back to the start.
-  absl::Status Rewind();
-
   // Of the line that Next moved to. More than `max_fields` are shown as max_fields + 1.
   [[nodiscard]] std::span<const std::string_view> fields() const { return fields_; }
   // Empty lines that were passed over since the last line of data or the header.

@@ -127,16 +127,6 @@ TEST(CsvLinesTest, ReadsLinesAcrossItsBuffers) {
   EXPECT_EQ(Lines(Gzip(text)), expected);
 }
 
-TEST(CsvLinesTest, GivesTheSameLinesAfterRewinding) {
-  for (const std::string& bytes : {std::string("a b\n0 1\n2 3\n"), Gzip("a b\n0 1\n2 3\n")}) {
-    CsvLines lines = Open(bytes);
-    EXPECT_THAT(*ReadAll(lines), ElementsAre("0|1", "2|3"));
-    ASSERT_TRUE(lines.Rewind().ok());
-    EXPECT_THAT(*ReadAll(lines), ElementsAre("0|1", "2|3"));
-    EXPECT_EQ(Summary(lines.Refuse("")), BadAt(3));
-  }
-}
-
 TEST(CsvLinesTest, SaysWhenThereIsNoSuchFile) {
   EXPECT_EQ(Summary(CsvLines::Open("/nonexistent/a.csv", "x", 2).status()),
             "NOT_FOUND RESOURCE_NOT_FOUND resource=/nonexistent/a.csv");

@@ -7,7 +7,6 @@
 
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
-#include "core/parallel.h"
 #include "core/random/random.h"
 
 namespace dpar {
@@ -36,12 +35,9 @@ struct GeneratorOptions {
 //   1,000,000 nodes      0.04%   1.3%    49%
 //
 // INVALID_ARGUMENT names the option that is out of range; nodes * average_degree may be at most 400 million,
-// nodes * features_per_node 2 billion. What comes out depends on `random` but not on `threads`. Time
-// O(nodes * (features_per_node + average_degree)) besides the sort of rows; memory that of a graph without anything
-// merged, and while the edges are made 2 * average_degree + 8 bytes a node more, which are given back before the
-// features are drawn.
-absl::StatusOr<Graph> GenerateGraph(const GeneratorOptions& options, RandomSource& random,
-                                    int threads = HardwareThreads());
+// nodes * features_per_node 2 billion. Time
+// O(nodes * (features_per_node + average_degree)) besides the sort of rows; memory twice that of the graph.
+absl::StatusOr<Graph> GenerateGraph(const GeneratorOptions& options, RandomSource& random);
 
 }  // namespace dpar
 

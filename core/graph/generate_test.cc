@@ -21,9 +21,9 @@ using ::dpar::testing::FixedRandom;
 using ::dpar::testing::Summary;
 using ::dpar::testing::TestPath;
 
-Graph Generate(const GeneratorOptions& options, uint64_t seed = 1, int threads = 2) {
+Graph Generate(const GeneratorOptions& options, uint64_t seed = 1) {
   FixedRandom random(seed);
-  absl::StatusOr<Graph> graph = GenerateGraph(options, random, threads);
+  absl::StatusOr<Graph> graph = GenerateGraph(options, random);
   EXPECT_TRUE(graph.ok()) << graph.status();
   return graph.ok() ? *std::move(graph) : Graph();
 }
@@ -144,15 +144,7 @@ TEST(GenerateGraphTest, RepeatsWithTheSameStreamAndDiffersWithAnother) {
   EXPECT_NE(Generate({}, 5), Generate({}, 6));
 }
 
-TEST(GenerateGraphTest, DoesNotDependOnTheNumberOfThreads) {
-  for (const double degree_exponent : {0.0, 2.5}) {
-    const Graph alone = Generate(LargeOptions(degree_exponent), 5, 1);
-    EXPECT_EQ(Generate(LargeOptions(degree_exponent), 5, 2), alone);
-    EXPECT_EQ(Generate(LargeOptions(degree_exponent), 5, 7), alone);
-  }
-}
-
-TEST(GenerateGraphTest, IsCanonicalOverManyBlocks) {
+TEST(GenerateGraphTest, IsCanonicalWhenItIsLarge) {
   for (const double degree_exponent : {0.0, 2.1, 3.0}) {
     const Graph graph = Generate(LargeOptions(degree_exponent));
     EXPECT_EQ(graph.edge_offsets.front(), 0);

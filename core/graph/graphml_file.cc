@@ -12,11 +12,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "core/graph/canonical_edges.h"
 #include "core/graph/canonical_features.h"
+#include "core/graph/edge_list.h"
 #include "core/graph/graph_error.h"
 #include "core/graph/text_output.h"
-#include "core/graph/xml_events.h"
+#include "core/graph/xml_elements.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -32,7 +32,7 @@ struct Key {
   bool is_edge_weight = false;  // a key for all elements can be this besides
 };
 
-std::string Attribute(const XmlEvent& event, const std::string& name) {
+std::string Attribute(const XmlElement& event, const std::string& name) {
   const auto found = event.attributes.find(name);
   return found == event.attributes.end() ? "" : found->second;
 }
@@ -51,66 +51,61 @@ std::optional<float> ParseNumber(absl::string_view text) {
 
 class Reader {
  public:
-  Reader(XmlEvents events, const GraphLimits& limits) : events_(std::move(events)), limits_(limits) {}
+  explicit Reader(const GraphLimits& limits) : limits_(limits) {}
 
-  absl::StatusOr<ImportedGraph> Read() {
-    for (;;) {
-      DPAR_ASSIGN_OR_RETURN(const XmlEvent event, events_.Next());
-      switch (event.kind) {
-        case XmlEvent::Kind::kStart:
-          DPAR_RETURN_IF_ERROR(Start(event));
-          path_.push_back(event.name);
-          break;
-        case XmlEvent::Kind::kText:
-          text_ += event.text;
-          break;
-        case XmlEvent::Kind::kEnd:
+  absl::StatusOr<ImportedGraph> Read(const std::string& path) {
+    DPAR_RETURN_IF_ERROR(ReadXml(
+        path, kArray,
+        [this](const XmlElement& element) -> absl::Status {
+          line_ = element.line;
+          DPAR_RETURN_IF_ERROR(Start(element));
+          path_.push_back(element.name);
+          return absl::OkStatus();
+        },
+        [this](const XmlElement& element) {
+          line_ = element.line;
           path_.pop_back();
-          DPAR_RETURN_IF_ERROR(End(event.name));
-          break;
-        case XmlEvent::Kind::kDocumentEnd:
-          return Finish();
-      }
-    }
+          return End(element.name, std::string(absl::StripAsciiWhitespace(element.text)));
+        }));
+    return Finish();
   }
 
  private:
+  [[nodiscard]] absl::Status Refuse(absl::string_view fault) const { return GraphErrorAt(kArray, line_, fault); }
   [[nodiscard]] bool Within(absl::string_view parent) const { return !path_.empty() && path_.back() == parent; }
 
-  absl::Status Start(const XmlEvent& event) {
-    text_.clear();
+  absl::Status Start(const XmlElement& event) {
     if (path_.empty()) {
-      return event.name == "graphml" ? absl::OkStatus() : events_.Refuse("is not GraphML");
+      return event.name == "graphml" ? absl::OkStatus() : Refuse("is not GraphML");
     }
     if (event.name == "key" && Within("graphml")) {
       return StartKey(event);
     }
     if (event.name == "graph") {
-      return Within("graphml") && !std::exchange(has_graph_, true)
-                 ? absl::OkStatus()
-                 : events_.Refuse("begins a second graph or a nested one");
+      return Within("graphml") && !std::exchange(has_graph_, true) ? absl::OkStatus()
+                                                                   : Refuse("begins a second graph or a nested one");
     }
     if (event.name == "node" || event.name == "edge") {
       // Elsewhere it would be taken for one of the graph where it ends.
       if (!Within("graph")) {
-        return events_.Refuse("holds a node or an edge that is not directly within the graph");
+        return Refuse("holds a node or an edge that is not directly within the graph");
       }
       return event.name == "node" ? StartNode(event) : StartEdge(event);
     }
     if (event.name == "hyperedge" || event.name == "port") {
-      return events_.Refuse("holds a hyperedge or a port, which a graph of ours has none of");
+      return Refuse("holds a hyperedge or a port, which a graph of ours has none of");
     }
     if (event.name == "data") {
       const auto found = keys_.find(Attribute(event, "key"));
       if (found == keys_.end()) {
-        return events_.Refuse("holds data of a key that was not declared");
+        return Refuse("holds data of a key that was not declared");
       }
       key_ = found->second;
     }
     return absl::OkStatus();
   }
 
-  absl::Status StartKey(const XmlEvent& event) {
+  absl::Status StartKey(const XmlElement& event) {
     const std::string name = Attribute(event, "attr.name");
     const std::string type = Attribute(event, "attr.type");
     const std::string stated_domain = Attribute(event, "for");
@@ -119,7 +114,7 @@ class Reader {
     key_ = Key();
     key_.is_edge_weight = name == "weight" && (domain == "edge" || domain == "all");
     if (is_for_nodes && name == "label" && type == "boolean") {
-      return events_.Refuse("declares a label that is no integer: labels are 0, 1, 2, ...");
+      return Refuse("declares a label that is no integer: labels are 0, 1, 2, ...");
     }
     if (is_for_nodes && name == "label" && IsNumberType(type)) {
       key_.meaning = Key::Meaning::kLabel;
@@ -133,46 +128,44 @@ class Reader {
       key_.meaning = Key::Meaning::kClassCount;
     }
     return keys_.emplace(Attribute(event, "id"), key_).second ? absl::OkStatus()
-                                                              : events_.Refuse("declares a key for the second time");
+                                                              : Refuse("declares a key for the second time");
   }
 
-  absl::Status StartNode(const XmlEvent& event) {
+  absl::Status StartNode(const XmlElement& event) {
     if (static_cast<int64_t>(nodes_.size()) >= limits_.max_nodes) {
       return LimitError("max_nodes", limits_.max_nodes);
     }
     const auto node = static_cast<int32_t>(nodes_.size());
     if (!nodes_.emplace(Attribute(event, "id"), node).second) {
-      return events_.Refuse("declares a node for the second time");
+      return Refuse("declares a node for the second time");
     }
     result_.graph.labels.push_back(kUnlabelled);
     return absl::OkStatus();
   }
 
-  absl::Status StartEdge(const XmlEvent& event) {
+  absl::Status StartEdge(const XmlElement& event) {
     const auto source = nodes_.find(Attribute(event, "source"));
     const auto target = nodes_.find(Attribute(event, "target"));
     if (source == nodes_.end() || target == nodes_.end()) {
-      return events_.Refuse("names a node that was not declared before");
+      return Refuse("names a node that was not declared before");
     }
     if (static_cast<int64_t>(edges_.size()) >= limits_.max_edges) {
       return LimitError("max_edges", limits_.max_edges);
     }
-    edges_.emplace_back(source->second, target->second);
+    edges_.push_back({source->second, target->second});
     return absl::OkStatus();
   }
 
-  absl::Status End(const std::string& name) {
+  absl::Status End(const std::string& name, const std::string& text) {
     if (name == "node") {
       result_.graph.features.offsets.push_back(static_cast<int64_t>(result_.graph.features.columns.size()));
     }
-    const std::string text(absl::StripAsciiWhitespace(text_));
-    text_.clear();
     if (name == "default" && key_.meaning == Key::Meaning::kFeature) {
       return ParseNumber(text) == 0.0F ? absl::OkStatus()
-                                       : events_.Refuse("gives a feature a default other than 0, which is not read");
+                                       : Refuse("gives a feature a default other than 0, which is not read");
     }
     if (name == "default" && key_.meaning == Key::Meaning::kLabel) {
-      return events_.Refuse("gives the label a default, which is not read: a node without a label has none");
+      return Refuse("gives the label a default, which is not read: a node without a label has none");
     }
     if (name != "data") {
       return absl::OkStatus();
@@ -184,12 +177,12 @@ class Reader {
       const std::optional<float> weight = ParseNumber(text);
       const bool same = weight.has_value() && (!weight_.has_value() || weight == weight_);
       weight_ = weight;
-      return same ? absl::OkStatus() : events_.Refuse("holds a weight that is another than those before");
+      return same ? absl::OkStatus() : Refuse("holds a weight that is another than those before");
     }
     if (Within("graph") && key_.meaning == Key::Meaning::kClassCount) {
       return absl::SimpleAtoi(text, &stated_classes_) && stated_classes_ >= 1
                  ? absl::OkStatus()
-                 : events_.Refuse("holds a number of classes that is none");
+                 : Refuse("holds a number of classes that is none");
     }
     return absl::OkStatus();
   }
@@ -199,7 +192,7 @@ class Reader {
     if (key_.meaning == Key::Meaning::kFeature) {
       const std::optional<float> value = ParseNumber(text);
       if (!value.has_value()) {
-        return events_.Refuse("holds a feature that is no finite number");
+        return Refuse("holds a feature that is no finite number");
       }
       if (static_cast<int64_t>(graph.features.columns.size()) >= limits_.max_feature_entries) {
         return LimitError("max_feature_entries", limits_.max_feature_entries);
@@ -210,35 +203,17 @@ class Reader {
       // Tools that know no integers write 2 as 2.0.
       double label = 0;
       if (!absl::SimpleAtod(text, &label) || label != std::floor(label) || label < kUnlabelled) {
-        return events_.Refuse("holds a label that is neither -1 nor 0, 1, 2, ...");
+        return Refuse("holds a label that is neither -1 nor 0, 1, 2, ...");
       }
       if (label >= static_cast<double>(limits_.max_classes)) {
         return LimitError("max_classes", limits_.max_classes);
       }
       if (graph.labels.back() != kUnlabelled) {
-        return events_.Refuse("gives a node a second label");
+        return Refuse("gives a node a second label");
       }
       graph.labels.back() = static_cast<int32_t>(label);
     }
     return absl::OkStatus();
-  }
-
-  // Edges as compressed rows, each in the one direction in which it stands.
-  void FillEdges() {
-    Graph& graph = result_.graph;
-    graph.edge_offsets.assign(nodes_.size() + 1, 0);
-    for (const auto& [source, target] : edges_) {
-      ++graph.edge_offsets[static_cast<size_t>(source) + 1];
-    }
-    for (size_t row = 1; row < graph.edge_offsets.size(); ++row) {
-      graph.edge_offsets[row] += graph.edge_offsets[row - 1];
-    }
-    graph.neighbours.reserve(2 * edges_.size());
-    graph.neighbours.resize(edges_.size());
-    std::vector<int64_t> next(graph.edge_offsets.begin(), graph.edge_offsets.end() - 1);
-    for (const auto& [source, target] : edges_) {
-      graph.neighbours[static_cast<size_t>(next[static_cast<size_t>(source)]++)] = target;
-    }
   }
 
   absl::StatusOr<ImportedGraph> Finish() {
@@ -254,28 +229,22 @@ class Reader {
     result_.classes_counted = stated_classes_ == 0;
     graph.sizes = {static_cast<int64_t>(nodes_.size()), columns_,
                    stated_classes_ > 0 ? stated_classes_ : int64_t{highest} + 1};
-    FillEdges();
-    const EdgeChanges changes = CanonicaliseEdges(graph.edge_offsets, graph.neighbours);
-    ImportReport& report = result_.report;
-    report.edge_count = graph.edge_count();
+    FillEdges(edges_, result_);
     // An edge of GraphML stands once, whichever way it points: that it is made symmetric is no change.
-    report.duplicates_merged = changes.duplicates_merged;
-    report.self_loops_dropped = changes.self_loops_dropped;
-    report.unlabelled_nodes = std::count(graph.labels.begin(), graph.labels.end(), kUnlabelled);
-    if (CanonicaliseFeatures(graph.features, report.zero_features_dropped).has_value()) {
+    result_.report.edges_symmetrised = 0;
+    if (CanonicaliseFeatures(graph.features, result_.report.zero_features_dropped).has_value()) {
       return GraphError(kArray, "gives a node the same feature twice");
     }
     return std::move(result_);
   }
 
-  XmlEvents events_;
   const GraphLimits& limits_;
   std::vector<std::string> path_;
-  std::string text_;
+  int64_t line_ = 1;  // of the tag that is looked at
   absl::flat_hash_map<std::string, Key> keys_;
   Key key_;  // of the element that is open
   absl::flat_hash_map<std::string, int32_t> nodes_;
-  std::vector<std::pair<int32_t, int32_t>> edges_;
+  std::vector<Edge> edges_;
   std::optional<float> weight_;
   int64_t columns_ = 0;
   int64_t stated_classes_ = 0;
@@ -288,8 +257,7 @@ class Reader {
 bool IsGraphMlName(absl::string_view path) { return absl::EndsWith(path, ".graphml"); }
 
 absl::StatusOr<ImportedGraph> ReadGraphMlFile(const std::string& path, const GraphLimits& limits) {
-  DPAR_ASSIGN_OR_RETURN(XmlEvents events, XmlEvents::Open(path, kArray));
-  return Reader(std::move(events), limits).Read();
+  return Reader(limits).Read(path);
 }
 
 absl::Status WriteGraphMlFile(const std::string& path, const GraphView& graph) {

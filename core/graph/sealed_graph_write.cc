@@ -12,7 +12,6 @@
 #include "core/graph/sealed_format.h"
 #include "core/graph/sealed_graph.h"
 #include "core/status_macros.h"
-#include "core/write_behind.h"
 
 namespace dpar {
 namespace {
@@ -68,13 +67,12 @@ absl::Status WriteAt(int descriptor, const std::string& path, uint64_t offset, B
 struct Output {
   int descriptor = -1;
   const std::string& path;
-  WriteBehind to_disk;
   const StageReport& report;
   double total_bytes = 0;
 };
 
 // Writes one section and its padding, and fills in its checksum.
-absl::Status WriteSection(Output& output, Bytes bytes, SealedSection& section) {
+absl::Status WriteSection(const Output& output, Bytes bytes, SealedSection& section) {
   const int descriptor = output.descriptor;
   const std::string& path = output.path;
   ChecksumStream checksum;
@@ -83,9 +81,6 @@ absl::Status WriteSection(Output& output, Bytes bytes, SealedSection& section) {
     checksum.Add(chunk);
     DPAR_RETURN_IF_ERROR(WriteAt(descriptor, path, section.offset + done, chunk));
     const uint64_t end = section.offset + done + chunk.size();
-    if (!output.to_disk.Reached(static_cast<int64_t>(end))) {
-      return WriteError(path, "the disk failed");
-    }
     if (!output.report(static_cast<double>(end) / output.total_bytes)) {
       return absl::CancelledError("sealing the graph was stopped");
     }
@@ -108,8 +103,7 @@ absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph, c
   }
   const absl::Cleanup close_it = [descriptor] { close(descriptor); };
   const SealedSection& last = header.sections.back();
-  Output output{descriptor, path, WriteBehind(descriptor, 0, WriteBehind::Cache::kKeep), report,
-                static_cast<double>(last.offset + last.bytes)};
+  const Output output{descriptor, path, report, static_cast<double>(last.offset + last.bytes)};
   for (size_t i = 0; i < kSectionCount; ++i) {
     DPAR_RETURN_IF_ERROR(WriteSection(output, sections[i], header.sections[i]));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
@@ -10,12 +11,10 @@
 #include "core/error.h"
 #include "core/graph/npz.h"
 #include "core/status_macros.h"
-#include "nlohmann/json.hpp"
+#include "core/strict_json.h"
 
 namespace dpar {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr char kHeader[] = "header";
 constexpr char kWeights[] = "weights";
@@ -23,17 +22,11 @@ constexpr char kOutputWeights[] = "output_weights";
 constexpr char kCenter[] = "center";
 constexpr char kEncoderWeights[] = "encoder_weights";
 
-constexpr size_t kMaxHeaderBytes = size_t{1} << 20;
-// Writing JSON recurses, so a file must not choose how deep.
-constexpr int kMaxHeaderDepth = 32;
 constexpr int64_t kMaxModelArrays = 8;
 
-constexpr int64_t kEdgesFormat = 3;  // of models that read edges
-constexpr int64_t kFormat = 2;
-constexpr int64_t kFirstFormat = 1;
-constexpr char kFirstTransform[] = "sqrt-unit-bias";
-constexpr char kReadsMean[] = "neighbour-mean";
-constexpr char kReadsHops[] = "hops";
+constexpr int64_t kFormat = 1;
+// By ModelInputs.
+constexpr const char* kReads[] = {"features", "neighbour-mean", "hops"};
 constexpr int64_t kMaxHops = 100;
 
 absl::Status ModelError(absl::string_view why) { return InvalidField("model", absl::StrCat("not a model: ", why)); }
@@ -41,25 +34,6 @@ absl::Status ModelError(absl::string_view why) { return InvalidField("model", ab
 // A fault of the container is a fault of the argument `model`; that there is no file is not.
 absl::Status AsModelError(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? ModelError(status.message()) : status;
-}
-
-absl::StatusOr<Json> ParseObject(absl::string_view what, const std::string& text) {
-  if (text.size() > kMaxHeaderBytes) {
-    return ModelError(absl::StrCat(what, " is longer than 1 MiB"));
-  }
-  bool is_shallow = true;
-  const auto watch_depth = [&is_shallow](int depth, Json::parse_event_t /*event*/, Json& /*parsed*/) {
-    is_shallow = is_shallow && depth <= kMaxHeaderDepth;
-    return true;
-  };
-  Json json = Json::parse(text, watch_depth, /*allow_exceptions=*/false);
-  if (!json.is_object()) {
-    return ModelError(absl::StrCat(what, " is not a JSON object"));
-  }
-  if (!is_shallow) {
-    return ModelError(absl::StrCat(what, " is nested too deeply"));
-  }
-  return json;
 }
 
 // Rows of a matrix with this many columns; -1 when the entries do not fill whole rows.
@@ -123,81 +97,29 @@ absl::Status ValidateTransform(const Model& model) {
   return absl::OkStatus();
 }
 
-const Json* FindField(const Json& object, const char* name) {
-  const auto field = object.find(name);
-  return field == object.end() ? nullptr : &*field;
-}
-
-absl::Status ReadLogitNoise(const Json* field, Model& model) {
-  if (field == nullptr || !field->is_number()) {
-    return ModelError("the header's logit noise must be a number");
-  }
-  model.logit_noise = field->get<double>();
-  return absl::OkStatus();
-}
-
-absl::Status ReadTransform(const Json* field, Model& model) {
-  if (field == nullptr || !field->is_string() ||
-      !v1::Transform_Parse(field->get_ref<const std::string&>(), &model.transform)) {
-    return ModelError("the header's transform must be RAW, UNIT or SQRT_UNIT");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ReadFirstFormat(const Json& header, const Json& plan, Model& model) {
-  const Json* transform = FindField(header, "transform");
-  if (transform == nullptr || *transform != kFirstTransform || header.size() != 3) {
-    return ModelError(absl::StrCat("a header of format 1 has the fields format, transform and plan, and the transform ",
-                                   kFirstTransform));
-  }
-  model.transform = v1::SQRT_UNIT;
-  // JSON of a message leaves out a number that is 0.
-  const Json* logit_noise = FindField(plan, "logitNoise");
-  return logit_noise == nullptr ? absl::OkStatus() : ReadLogitNoise(logit_noise, model);
-}
-
-// What a model that reads edges has besides.
-absl::Status ReadReads(const Json& header, Model& model) {
-  const Json* reads = FindField(header, "reads");
-  const Json* hops = FindField(header, "hops");
-  const bool is_mean = reads != nullptr && *reads == kReadsMean;
-  if (reads == nullptr || !(is_mean || *reads == kReadsHops) || hops == nullptr || !hops->is_number_integer() ||
-      header.size() != 6) {
+// Fills everything but the arrays.
+absl::Status ReadHeader(const std::string& text, Model& model) {
+  DPAR_ASSIGN_OR_RETURN(const Json header, ParseStrictJson(kHeader, text));
+  int64_t format = 0;
+  std::string transform;
+  std::string reads;
+  JsonFields fields(kHeader, header);
+  fields.Read("/format", format);
+  fields.Read("/transform", transform);
+  fields.Read("/logit_noise", model.logit_noise);
+  fields.Read("/reads", reads);
+  fields.Read("/hops", model.hops);
+  DPAR_RETURN_IF_ERROR(fields.status());
+  const auto* const known = std::find(std::begin(kReads), std::end(kReads), reads);
+  if (format != kFormat || !v1::Transform_Parse(transform, &model.transform) || known == std::end(kReads) ||
+      header.size() != 6 || !header.contains("plan") || !header["plan"].is_object()) {
     return ModelError(
-        "a header of format 3 has the fields format, transform, logit_noise, reads (neighbour-mean or hops), hops (a "
-        "whole number) and plan");
+        "its header has the fields format (1; a later one needs a later version of dpar), transform (RAW, UNIT or "
+        "SQRT_UNIT), logit_noise, reads (features, neighbour-mean or hops), hops and plan (an object)");
   }
-  model.reads = is_mean ? ModelInputs::kNeighbourMean : ModelInputs::kHops;
-  model.hops = hops->get<int64_t>();
+  model.reads = static_cast<ModelInputs>(known - std::begin(kReads));
+  model.plan = header["plan"].dump();
   return absl::OkStatus();
-}
-
-// Fills everything but the arrays, and says which format they are in.
-absl::StatusOr<int64_t> ReadHeader(const std::string& text, Model& model) {
-  DPAR_ASSIGN_OR_RETURN(const Json header, ParseObject(kHeader, text));
-  const Json* plan = FindField(header, "plan");
-  if (plan == nullptr || !plan->is_object()) {
-    return ModelError("the header's plan must be an object");
-  }
-  model.plan = plan->dump();
-  const Json* format = FindField(header, "format");
-  if (format != nullptr && *format == kFirstFormat) {
-    DPAR_RETURN_IF_ERROR(ReadFirstFormat(header, *plan, model));
-    return kFirstFormat;
-  }
-  if (format == nullptr || (*format != kFormat && *format != kEdgesFormat)) {
-    return ModelError("the header's format must be 1, 2 or 3; a later one needs a later version of dpar");
-  }
-  DPAR_RETURN_IF_ERROR(ReadTransform(FindField(header, "transform"), model));
-  DPAR_RETURN_IF_ERROR(ReadLogitNoise(FindField(header, "logit_noise"), model));
-  if (*format == kEdgesFormat) {
-    DPAR_RETURN_IF_ERROR(ReadReads(header, model));
-    return kEdgesFormat;
-  }
-  if (header.size() != 4) {
-    return ModelError("a header of format 2 has the fields format, transform, logit_noise and plan");
-  }
-  return kFormat;
 }
 
 struct FloatArray {
@@ -269,9 +191,8 @@ absl::StatusOr<Model> ReadModel(NpzFile& file) {
   if (text == nullptr) {
     return ModelError("header is not text");
   }
-  DPAR_ASSIGN_OR_RETURN(const int64_t format, ReadHeader(*text, model));
-  if (format == kFirstFormat && (file.Contains(kOutputWeights) || file.Contains(kCenter))) {
-    return ModelError("format 1 has neither output_weights nor a center");
+  if (const absl::Status read = ReadHeader(*text, model); !read.ok()) {
+    return AsModelError(read);
   }
   DPAR_RETURN_IF_ERROR(ReadWeights(file, model));
   DPAR_RETURN_IF_ERROR(ReadCenter(file, model));
@@ -285,24 +206,26 @@ absl::Status ValidateModel(const Model& model) {
   DPAR_RETURN_IF_ERROR(ValidateShapes(model));
   DPAR_RETURN_IF_ERROR(ValidateNumbers(model));
   DPAR_RETURN_IF_ERROR(ValidateTransform(model));
-  return ParseObject("plan", model.plan).status();
+  return AsModelError(ParseStrictJson("plan", model.plan).status());
 }
 
 std::string ModelHeader(const Model& model) {
   // The plan is written as JSON is read back, so that a model that was read gives the same header again.
-  const Json plan = Json::parse(model.plan, /*cb=*/nullptr, /*allow_exceptions=*/false);
-  const bool reads_edges = model.reads != ModelInputs::kFeatures;
-  const char* const reads = model.reads == ModelInputs::kHops ? kReadsHops : kReadsMean;
-  return absl::StrCat(R"({"format":)", reads_edges ? kEdgesFormat : kFormat, R"(,"transform":")",
-                      v1::Transform_Name(model.transform), R"(","logit_noise":)", Json(model.logit_noise).dump(),
-                      reads_edges ? absl::StrCat(R"(,"reads":")", reads, R"(","hops":)", model.hops) : "",
-                      R"(,"plan":)", plan.dump(), "}");
+  return Json{{"format", kFormat},
+              {"transform", v1::Transform_Name(model.transform)},
+              {"logit_noise", model.logit_noise},
+              {"reads", kReads[static_cast<size_t>(model.reads)]},
+              {"hops", model.hops},
+              {"plan", Json::parse(model.plan, /*cb=*/nullptr, /*allow_exceptions=*/false)}}
+      .dump();
 }
 
 absl::Status WriteModelFile(const std::string& path, const Model& model) {
   DPAR_RETURN_IF_ERROR(ValidateModel(model));
   const std::string header = ModelHeader(model);
-  DPAR_RETURN_IF_ERROR(ParseObject(kHeader, header).status());
+  if (const absl::Status parsed = ParseStrictJson(kHeader, header).status(); !parsed.ok()) {
+    return AsModelError(parsed);
+  }
   std::map<std::string, NpyView> arrays;
   arrays[kHeader] = NpyView{{}, absl::string_view(header)};
   arrays[kWeights] = NpyView{{model.input_count() + 1, model.width()}, std::span<const float>(model.weights)};

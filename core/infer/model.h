@@ -50,17 +50,16 @@ struct Model {
 // INVALID_ARGUMENT / INVALID_FIELD `model` unless sizes agree, numbers are finite, and plan is a JSON object.
 absl::Status ValidateModel(const Model& model);
 
-// What a model file says of itself: {"format": 2, "transform": ..., "logit_noise": ..., "plan": {...}}, or, for a model
-// that reads edges, {"format": 3, "transform": ..., "logit_noise": ..., "reads": "neighbour-mean" or "hops", "hops":
-// ..., "plan": {...}}.
+// What a model file says of itself: {"format": 1, "transform": ..., "logit_noise": ..., "reads": "features",
+// "neighbour-mean" or "hops", "hops": ..., "plan": {...}}.
 std::string ModelHeader(const Model& model);
 
 // Writes an npz, atomically and deterministically: `header` (text), `weights`, and where there are any
 // `output_weights`, `center` and `encoder_weights`, all float32.
 absl::Status WriteModelFile(const std::string& path, const Model& model);
 
-// Reads and validates it. Files of format 1, which had neither a hidden layer nor a center, are read too.
-// INVALID_ARGUMENT / INVALID_FIELD `model` for anything that is not a model file; NOT_FOUND when there is none.
+// Reads and validates it. INVALID_ARGUMENT / INVALID_FIELD `model` for anything that is not a model file; NOT_FOUND
+// when there is none.
 absl::StatusOr<Model> ReadModelFile(const std::string& path);
 
 }  // namespace dpar

@@ -129,6 +129,33 @@ v1::TrainingOptions Merge(v1::TrainingOptions preset, const v1::TrainingOptions&
   return preset;
 }
 
+// Ranges that depend on nothing else, of options that may be left out.
+struct OptionRange {
+  const char* name;
+  double low;
+  double high;
+};
+constexpr OptionRange kRanges[] = {
+    {"learning_rate", 1e-9, 1e9},
+    {"gradient_clip", kMinGradientClip, kMaxGradientClip},
+    {"aggregation_clip", kMinAggregationClip, kMaxAggregationClip},
+    {"node_sampling_rate", kMinNodeSamplingRate, 1},
+    {"row_clip", 1e-12, 1e6},
+    {"entry_clip", 1e-12, 1e6},
+    {"column_clip", 1e-12, 1e12},
+};
+
+absl::Status ValidateRanges(const v1::TrainingOptions& options) {
+  for (const OptionRange& range : kRanges) {
+    const FieldDescriptor* field = options.GetDescriptor()->FindFieldByName(range.name);
+    if (options.GetReflection()->HasField(options, field)) {
+      DPAR_RETURN_IF_ERROR(ValidateRange(absl::StrCat("options.", range.name),
+                                         options.GetReflection()->GetDouble(options, field), range.low, range.high));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateTraining(const v1::TrainingOptions& options, const PublicSizes& sizes) {
   DPAR_RETURN_IF_ERROR(ValidateRange("options.steps", options.has_steps() ? options.steps() : 1, 1, kMaxSteps));
   if (options.has_steps() && options.has_epochs()) {
@@ -136,13 +163,6 @@ absl::Status ValidateTraining(const v1::TrainingOptions& options, const PublicSi
   }
   if (options.has_epochs()) {
     DPAR_RETURN_IF_ERROR(ValidatePositive("options.epochs", options.epochs(), kMaxSteps));
-  }
-  if (options.has_learning_rate()) {
-    DPAR_RETURN_IF_ERROR(ValidateRange("options.learning_rate", options.learning_rate(), 1e-9, 1e9));
-  }
-  if (options.has_gradient_clip()) {
-    DPAR_RETURN_IF_ERROR(
-        ValidateRange("options.gradient_clip", options.gradient_clip(), kMinGradientClip, kMaxGradientClip));
   }
   DPAR_RETURN_IF_ERROR(ValidateRange("options.momentum", options.momentum(), 0.0, 0.999));
   DPAR_RETURN_IF_ERROR(ValidateRange("options.hidden_size", options.hidden_size(), 0, kMaxHiddenSize));
@@ -182,10 +202,7 @@ absl::Status ValidateRival(const v1::TrainingOptions& options, const MethodTrait
   }
   DPAR_RETURN_IF_ERROR(ValidateRange("options.hops", options.hops(), 1, kMaxHops));
   // The encoder's output, which is what is summed.
-  DPAR_RETURN_IF_ERROR(ValidateRange("options.hidden_size", options.hidden_size(), 1, kMaxHiddenSize));
-  return options.has_aggregation_clip() ? ValidateRange("options.aggregation_clip", options.aggregation_clip(),
-                                                        kMinAggregationClip, kMaxAggregationClip)
-                                        : absl::OkStatus();
+  return ValidateRange("options.hidden_size", options.hidden_size(), 1, kMaxHiddenSize);
 }
 
 v1::TrainingOptions WithDefaults(const v1::TrainingSpec& spec, const MethodTraits& method, int64_t training_slots) {
@@ -205,15 +222,6 @@ absl::Status ValidateStructure(const v1::TrainingOptions& options, int64_t n) {
   const int64_t m = options.has_appr_nodes() ? options.appr_nodes() : 1;
   DPAR_RETURN_IF_ERROR(ValidateRange("options.top_k", k, 1, std::min(kMaxTopK, n)));
   DPAR_RETURN_IF_ERROR(ValidateRange("options.appr_nodes", m, 1, n));
-  if (options.has_row_clip()) {
-    DPAR_RETURN_IF_ERROR(ValidateRange("options.row_clip", options.row_clip(), 1e-12, 1e6));
-  }
-  if (options.has_entry_clip()) {
-    DPAR_RETURN_IF_ERROR(ValidateRange("options.entry_clip", options.entry_clip(), 1e-12, 1e6));
-  }
-  if (options.has_column_clip()) {
-    DPAR_RETURN_IF_ERROR(ValidateRange("options.column_clip", options.column_clip(), 1e-12, 1e12));
-  }
   if (options.has_max_occurrence()) {
     DPAR_RETURN_IF_ERROR(ValidateRange("options.max_occurrence", options.max_occurrence(), 1, kMaxEventRows - 1));
   }
@@ -269,13 +277,10 @@ absl::StatusOr<v1::TrainingOptions> ResolveOptions(const v1::TrainingSpec& spec,
                                                    const PublicSizes& sizes, int64_t training_slots) {
   DPAR_RETURN_IF_ERROR(RefuseWhatIsNotRead(spec.options(), method));
   const v1::TrainingOptions options = WithDefaults(spec, method, training_slots);
+  DPAR_RETURN_IF_ERROR(ValidateRanges(options));
   DPAR_RETURN_IF_ERROR(ValidateTraining(options, sizes));
   if (method.reads_edges) {
     DPAR_RETURN_IF_ERROR(ValidateRival(options, method, sizes));
-  }
-  if (options.has_node_sampling_rate()) {
-    DPAR_RETURN_IF_ERROR(
-        ValidateRange("options.node_sampling_rate", options.node_sampling_rate(), kMinNodeSamplingRate, 1.0));
   }
   if (options.has_batch_size()) {
     DPAR_RETURN_IF_ERROR(ValidateRange("options.batch_size", options.batch_size(), 1, training_slots));

@@ -242,39 +242,4 @@ absl::StatusOr<double> CalibrateNoise(const std::function<v1::PrivacyEvent(doubl
   }
 }
 
-absl::StatusOr<CalibratedPipeline> CalibratePipeline(const std::vector<PipelineStage>& stages,
-                                                     double node_sampling_rate, double epsilon, double delta) {
-  double total = 0;
-  for (size_t i = 0; i < stages.size(); ++i) {
-    DPAR_RETURN_IF_ERROR(ValidatePositive(absl::StrCat("stages[", i, "].share"), stages[i].share, 1));
-    total += stages[i].share;
-  }
-  if (!(std::fabs(total - 1) <= 1e-9)) {
-    return InvalidField("stages.share", absl::StrCat("the stages' shares of epsilon must sum to 1, got ", total));
-  }
-  CalibratedPipeline pipeline;
-  std::vector<v1::PrivacyEvent> done;
-  double spent = 0;
-  for (size_t i = 0; i < stages.size(); ++i) {
-    const auto whole = [&](double x) {
-      v1::PrivacyEvent event;
-      event.mutable_node_sampling()->set_sampling_rate(node_sampling_rate);
-      v1::CompositionEvent& parts = *event.mutable_node_sampling()->mutable_event()->mutable_composition();
-      for (const v1::PrivacyEvent& part : done) {
-        *parts.add_events() = part;
-      }
-      *parts.add_events() = ScaleNoise(stages[i].event, x);
-      return event;
-    };
-    spent += stages[i].share;
-    const double target = i + 1 == stages.size() ? epsilon : std::min(epsilon, epsilon * spent);
-    DPAR_ASSIGN_OR_RETURN(const double noise, CalibrateNoise(whole, target, delta));
-    pipeline.noise.push_back(noise);
-    pipeline.event = whole(std::max(noise, kLeastNoise));
-    done.push_back(ScaleNoise(stages[i].event, std::max(noise, kLeastNoise)));
-  }
-  DPAR_ASSIGN_OR_RETURN(pipeline.epsilon, EventEpsilon(pipeline.event, delta));
-  return pipeline;
-}
-
 }  // namespace dpar

@@ -6,7 +6,6 @@
 #define DPAR_CORE_PRIVACY_CALIBRATE_H_
 
 #include <functional>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "dpar/v1/privacy.pb.h"
@@ -25,24 +24,6 @@ v1::PrivacyEvent ScaleNoise(const v1::PrivacyEvent& event, double x);
 // PRIVACY_UNREACHABLE if no noise does. INVALID_ARGUMENT unless 0 < epsilon <= kMaxTargetEpsilon and 0 < delta < 1.
 absl::StatusOr<double> CalibrateNoise(const std::function<v1::PrivacyEvent(double)>& event_at, double epsilon,
                                       double delta);
-
-// A stage of a pipeline, at noise 1, and its share of epsilon.
-struct PipelineStage {
-  v1::PrivacyEvent event;
-  double share = 0;
-};
-
-struct CalibratedPipeline {
-  std::vector<double> noise;  // of each stage
-  v1::PrivacyEvent event;     // the whole, with the sampling
-  double epsilon = 0;         // what it costs
-};
-
-// Noise for stages that run one after another on one sample of the nodes. Each stage has the smallest noise with which
-// the stages up to and including it cost at most their shares of epsilon together, so that the last one gets all that
-// is left. Shares are above 0 and sum to 1.
-absl::StatusOr<CalibratedPipeline> CalibratePipeline(const std::vector<PipelineStage>& stages,
-                                                     double node_sampling_rate, double epsilon, double delta);
 
 }  // namespace dpar
 

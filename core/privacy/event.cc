@@ -8,14 +8,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
-#include "core/message_json.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 
 namespace dpar {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr absl::string_view kKinds =
     "gaussian, laplace, poisson_gaussian, row_mixture, bounded_range, composition, repetition, node_sampling, stage, "
@@ -23,8 +20,6 @@ constexpr absl::string_view kKinds =
 constexpr size_t kMaxStageNameLength = 32;
 // Times the sensitivity.
 constexpr double kMaxRounding = 1e6;
-// A tree that can be valid can be read: every event in it is a message in a message.
-static_assert(kMaxMessageDepth == 2 * kMaxEventDepth && kMaxListedMessages == kMaxEventNodes);
 
 absl::Status ValidateRate(const std::string& path, double rate) {
   return ValidateRange(absl::StrCat(path, "sampling_rate"), rate, 0.0, 1.0);
@@ -236,13 +231,5 @@ absl::StatusOr<v1::PrivacyEvent> MakeStageEvent(absl::string_view name, const v1
 }
 
 absl::Status ValidateEvent(const v1::PrivacyEvent& event) { return Validator().Visit(event, "event.", 1); }
-
-Json EventToJson(const v1::PrivacyEvent& event) { return MessageToJson(event); }
-
-absl::StatusOr<v1::PrivacyEvent> EventFromJson(const Json& json) {
-  v1::PrivacyEvent event;
-  DPAR_RETURN_IF_ERROR(MessageFromJson(json, "event", event));
-  return Valid(std::move(event));
-}
 
 }  // namespace dpar

@@ -6,7 +6,6 @@
 #define DPAR_CORE_PRIVACY_EVENT_H_
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -53,12 +52,6 @@ absl::StatusOr<v1::PrivacyEvent> MakeStageEvent(absl::string_view name, const v1
 
 // Whether the event could have been made by the functions above, and its tree is within the limits.
 absl::Status ValidateEvent(const v1::PrivacyEvent& event);
-
-// {"gaussian": {"sensitivity": ..., "noise_stddev": ..., "count": ...}} and so on, with the names of the protocol
-// buffer. Numbers are written so that they come back as the same bits. `event` must be valid.
-nlohmann::ordered_json EventToJson(const v1::PrivacyEvent& event);
-// INVALID_ARGUMENT for unknown, missing or mistyped fields and for an event that is not valid.
-absl::StatusOr<v1::PrivacyEvent> EventFromJson(const nlohmann::ordered_json& json);
 
 }  // namespace dpar
 

@@ -6,15 +6,22 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "core/error.h"
+#include "core/message_json.h"
 #include "core/privacy/flat_event.h"
 #include "core/privacy/testing/expectations.h"
+#include "core/random/random.h"
+#include "core/random/testing/fixed_random.h"
+#include "google/protobuf/util/json_util.h"
 #include "gtest/gtest.h"
 
 namespace dpar {
 namespace {
 
 using testing::ExpectInvalidField;
+
+using ::dpar::testing::FixedRandom;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -33,6 +40,77 @@ v1::PrivacyEvent Nested(int depth) {
     event = outer;
   }
   return event;
+}
+
+double LogUniform(RandomSource& random, double low, double high) {
+  return low * std::pow(high / low, UniformReal(random));
+}
+
+double RandomRate(RandomSource& random) {
+  switch (UniformBelow(random, 8)) {
+    case 0:
+      return 0;
+    case 1:
+      return 1;
+    default:
+      return UniformReal(random);
+  }
+}
+
+int64_t RandomCount(RandomSource& random, int64_t largest) {
+  return 1 + static_cast<int64_t>(UniformBelow(random, static_cast<uint64_t>(largest)));
+}
+
+std::string RandomName(RandomSource& random) {
+  constexpr absl::string_view kCharacters = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  std::string name(1 + UniformBelow(random, 32), '-');
+  for (char& c : name) {
+    c = kCharacters[UniformBelow(random, kCharacters.size())];
+  }
+  return name;
+}
+
+v1::PrivacyEvent RandomMechanism(RandomSource& random) {
+  const double sensitivity = LogUniform(random, 1e-6, 1e6);
+  const double noise = sensitivity * LogUniform(random, 0.011, 9e8);
+  switch (UniformBelow(random, 5)) {
+    case 0:
+      return MakeGaussianEvent(sensitivity, noise, RandomCount(random, kMaxEventCount)).value();
+    case 1:
+      return MakeLaplaceEvent(sensitivity, noise).value();
+    case 2:
+      return MakePoissonGaussianEvent(RandomRate(random), sensitivity, noise).value();
+    case 3:
+      return MakeRowMixtureEvent(RandomCount(random, kMaxEventRows), RandomRate(random), sensitivity, noise).value();
+    default:
+      return MakeBoundedRangeEvent(LogUniform(random, kMinPureEpsilon, kMaxPureEpsilon)).value();
+  }
+}
+
+v1::PrivacyEvent RandomTree(RandomSource& random, int depth) {
+  if (depth == 1) {
+    return RandomMechanism(random);
+  }
+  switch (UniformBelow(random, 5)) {
+    case 0:
+      return RandomMechanism(random);
+    case 1: {
+      std::vector<v1::PrivacyEvent> parts(UniformBelow(random, 4));
+      for (v1::PrivacyEvent& part : parts) {
+        part = RandomTree(random, depth - 1);
+      }
+      return MakeCompositionEvent(parts).value();
+    }
+    case 2:
+      return MakeRepetitionEvent(RandomCount(random, kMaxEventCount), RandomTree(random, depth - 1)).value();
+    case 3:
+      return MakeStageEvent(RandomName(random), RandomTree(random, depth - 1)).value();
+    default: {
+      // What is below holds no further sample of a sample.
+      const v1::PrivacyEvent inner = MakeRepetitionEvent(2, RandomMechanism(random)).value();
+      return MakeNodeSamplingEvent(RandomRate(random), inner).value();
+    }
+  }
 }
 
 TEST(MakeEventTest, KeepsEveryParameter) {
@@ -283,6 +361,27 @@ TEST(FlattenTest, MuIsTheRootOfCountTimesSensitivityOverNoiseRoundedUp) {
   const double five = Flatten(MakeCompositionEvent({three, four}).value()).value().gaussian_mu;
   EXPECT_GE(five, 0.5);
   EXPECT_LE(five, 0.5 * (1 + 4e-15));
+}
+
+v1::PrivacyEvent ReadBack(const v1::PrivacyEvent& event) {
+  v1::PrivacyEvent read;
+  EXPECT_TRUE(google::protobuf::util::JsonStringToMessage(MessageToJson(event).dump(), &read).ok());
+  return read;
+}
+
+TEST(EventJsonTest, RandomTreesComeBackAsTheSameBits) {
+  FixedRandom random(2024);
+  for (int i = 0; i < 200; ++i) {
+    const v1::PrivacyEvent event = RandomTree(random, 1 + i % 6);
+    EXPECT_EQ(ReadBack(event).SerializeAsString(), event.SerializeAsString()) << event.DebugString();
+  }
+  EXPECT_EQ(ReadBack(Nested(16)).SerializeAsString(), Nested(16).SerializeAsString());
+}
+
+TEST(EventJsonTest, NumbersAtTheEdgeOfDoublesComeBackAsTheSameBits) {
+  for (const double value : {5e-324, 2.2250738585072014e-308, 0.1, 0.1 + 0.2, 1.7976931348623157e308}) {
+    EXPECT_EQ(ReadBack(MakeGaussianEvent(value, value, 1).value()).gaussian().sensitivity(), value);
+  }
 }
 
 }  // namespace

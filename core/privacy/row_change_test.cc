@@ -168,14 +168,5 @@ TEST(RowChange, ParametersOutOfRangeAreRefusedByName) {
   EXPECT_NE(field(MakeRowChangeEvent(1, 0.1, 1, 1, NAN)).find("row_change.rounding"), std::string::npos);
 }
 
-TEST(RowChange, IsWrittenAndReadAsJson) {
-  const v1::PrivacyEvent event = *MakeRowChangeEvent(3, 0.25, 1.5, 6, 0.125);
-  const nlohmann::ordered_json json = EventToJson(event);
-  EXPECT_EQ(
-      json.dump(),
-      R"({"row_change":{"changed_rows":3,"sampling_rate":0.25,"sensitivity":1.5,"noise_stddev":6.0,"rounding":0.125}})");
-  EXPECT_EQ(EventFromJson(json)->SerializeAsString(), event.SerializeAsString());
-}
-
 }  // namespace
 }  // namespace dpar

@@ -461,45 +461,27 @@ template <size_t kVectors>
   }
 }
 
-// The two forms of every loop. An attribute cannot stand in parentheses.
-// NOLINTBEGIN(bugprone-macro-parentheses)
+// The two forms of every loop. An attribute cannot stand in parentheses. NOLINTBEGIN(bugprone-macro-parentheses)
+#define DPAR_FORM_(attributes, form, name)             \
+  template <typename... Arguments>                     \
+  attributes void form##name(Arguments... arguments) { \
+    name##Loop(arguments...);                          \
+  }
 #define DPAR_FORMS_(attributes, form)                                                                                  \
-  attributes void form##Gather(const float* matrix, size_t width, const int32_t* columns, const float* values,         \
-                               size_t count, float factor, float* out) {                                               \
-    GatherLoop(matrix, width, columns, values, count, factor, out);                                                    \
-  }                                                                                                                    \
-  attributes void form##Scatter(double* matrix, size_t width, const int32_t* columns, const float* values,             \
-                                size_t count, const double* residual) {                                                \
-    ScatterLoop(matrix, width, columns, values, count, residual);                                                      \
-  }                                                                                                                    \
-  attributes void form##Residual(float* logits, size_t count, size_t label) { ResidualLoop(logits, count, label); }    \
-  attributes void form##ClippedResiduals(float* x, size_t stride, size_t classes, const ResidualRows& rows,            \
-                                         size_t count, const ResidualModel& model, float* scratch, double* sums) {     \
-    ClippedResidualsLoop(x, stride, classes, rows, count, model, scratch, sums);                                       \
-  }                                                                                                                    \
-  attributes void form##RowSums(const float* matrix, size_t stride, const EntryLists& lists, size_t count,             \
-                                float* sums) {                                                                         \
-    RowSumsLoop(matrix, stride, lists, count, sums);                                                                   \
-  }                                                                                                                    \
-  attributes void form##ColumnSums(const float* matrix, size_t stride, const EntryLists& lists, size_t count,          \
-                                   double* sums) {                                                                     \
-    ColumnSumsLoop(matrix, stride, lists, count, sums);                                                                \
-  }                                                                                                                    \
-  attributes void form##Momentum(size_t count, float momentum, double scale, float rate, double* sum, float* velocity, \
-                                 float* weights) {                                                                     \
-    MomentumUpdateLoop(count, momentum, scale, rate, sum, velocity, weights);                                          \
-  }                                                                                                                    \
-  attributes void form##Adam(size_t count, double scale, float rate, float floor, double* sum, float* first,           \
-                             float* second, float* weights) {                                                          \
-    AdamUpdateLoop(count, scale, rate, floor, sum, first, second, weights);                                            \
-  }                                                                                                                    \
-  constexpr Kernels k##form##Kernels = {form##Gather,  form##Scatter,    form##Residual, form##ClippedResiduals,       \
-                                        form##RowSums, form##ColumnSums, form##Momentum, form##Adam};
+  DPAR_FORM_(attributes, form, Gather)                                                                                 \
+  DPAR_FORM_(attributes, form, Scatter)                                                                                \
+  DPAR_FORM_(attributes, form, Residual)                                                                               \
+  DPAR_FORM_(attributes, form, ClippedResiduals)                                                                       \
+  DPAR_FORM_(attributes, form, RowSums)                                                                                \
+  DPAR_FORM_(attributes, form, ColumnSums)                                                                             \
+  DPAR_FORM_(attributes, form, MomentumUpdate)                                                                         \
+  DPAR_FORM_(attributes, form, AdamUpdate)                                                                             \
+  constexpr Kernels k##form##Kernels = {form##Gather,  form##Scatter,    form##Residual,       form##ClippedResiduals, \
+                                        form##RowSums, form##ColumnSums, form##MomentumUpdate, form##AdamUpdate};
 DPAR_FORMS_(, Plain)
 #if defined(__x86_64__)
 DPAR_FORMS_([[gnu::target("avx2,fma")]], Avx2)
 #endif
-#undef DPAR_FORMS_
 // NOLINTEND(bugprone-macro-parentheses)
 
 }  // namespace

@@ -183,8 +183,9 @@ TEST(TorchScriptTest, CarriesTheHeaderAsMetadata) {
   ASSERT_TRUE(WriteTorchScript(path, model).ok());
   torch::jit::ExtraFilesMap extra = {{"metadata.json", ""}};
   torch::jit::load(path, c10::nullopt, extra);
-  EXPECT_EQ(extra["metadata.json"],
-            R"({"format":2,"transform":"UNIT","logit_noise":0.5,"plan":{"method":"FEATURES"}})");
+  EXPECT_EQ(
+      extra["metadata.json"],
+      R"({"format":1,"transform":"UNIT","logit_noise":0.5,"reads":"features","hops":0,"plan":{"method":"FEATURES"}})");
 }
 
 TEST(TorchScriptTest, WritesTheSameBytesWhateverTheName) {
@@ -239,7 +240,7 @@ with open(rows_path, "rb") as file:
 x = torch.tensor(rows.tolist(), dtype=torch.float32).reshape(-1, int(features))
 with torch.no_grad():
     logits = module(x)
-assert b'"format":2' in extra["metadata.json"], extra
+assert b'"format":1' in extra["metadata.json"], extra
 with open(logits_path, "wb") as file:
     file.write(array.array("f", logits.flatten().tolist()).tobytes())
 )";

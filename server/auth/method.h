@@ -1,4 +1,5 @@
-// What every method of the API, and of the operator's page, asks of its caller, in one table.
+// What every method of the API, and of the operator's page, asks of its caller, and whether it is audited, in one
+// table.
 #ifndef DPAR_SERVER_AUTH_METHOD_H_
 #define DPAR_SERVER_AUTH_METHOD_H_
 
@@ -25,6 +26,8 @@ struct Method {
   // The part of the role that a token with scopes must have been made for; SCOPE_UNSPECIFIED for kAny, which needs
   // none.
   v1::Scope scope = v1::ADMINISTER;
+  // Whether its calls are in the audit log: all that change something or hand out a model, a certificate or a secret.
+  bool audited = true;
 };
 
 // Null when the API has no method of that name.

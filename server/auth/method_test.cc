@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "dpar/v1/budget.pb.h"
 #include "dpar/v1/dataset.pb.h"
@@ -14,24 +15,45 @@
 namespace dpar {
 namespace {
 
-TEST(FindMethodTest, EveryMethodOfTheApiHasARow) {
-  std::set<std::string> names;
+// Of the API, "Service/Method".
+std::vector<std::string> MethodNames() {
+  std::vector<std::string> names;
   for (const google::protobuf::FileDescriptor* file :
        {v1::Dataset::descriptor()->file(), v1::Job::descriptor()->file(), v1::Budget::descriptor()->file(),
         v1::Tenant::descriptor()->file(), v1::ServerInfo::descriptor()->file(), v1::Overview::descriptor()->file()}) {
     for (int s = 0; s < file->service_count(); ++s) {
       const google::protobuf::ServiceDescriptor& service = *file->service(s);
       for (int m = 0; m < service.method_count(); ++m) {
-        const std::string name = service.name() + "/" + service.method(m)->name();
-        const Method* const method = FindMethod(name);
-        ASSERT_NE(method, nullptr) << name;
-        EXPECT_EQ(method->name, name);
-        EXPECT_EQ(method->access == Access::kAny, method->scope == v1::SCOPE_UNSPECIFIED) << name;
-        EXPECT_TRUE(names.insert(name).second) << name;
+        names.push_back(service.name() + "/" + service.method(m)->name());
       }
     }
   }
-  EXPECT_EQ(names.size(), 35U);
+  return names;
+}
+
+TEST(FindMethodTest, EveryMethodOfTheApiHasARow) {
+  EXPECT_EQ(MethodNames().size(), 35U);
+  for (const std::string& name : MethodNames()) {
+    const Method* const method = FindMethod(name);
+    ASSERT_NE(method, nullptr) << name;
+    EXPECT_EQ(method->name, name);
+    EXPECT_EQ(method->access == Access::kAny, method->scope == v1::SCOPE_UNSPECIFIED) << name;
+  }
+}
+
+TEST(FindMethodTest, CallsThatChangeOrHandOutSomethingAreAudited) {
+  const std::set<std::string> audited = {
+      "DatasetService/OpenUpload",     "DatasetService/WriteUpload",     "DatasetService/FinishUpload",
+      "DatasetService/DeleteDataset",  "TrainingService/CreateJob",      "TrainingService/CancelJob",
+      "TrainingService/DownloadModel", "TrainingService/GetCertificate", "OperatorService/CreateTenant",
+      "OperatorService/CreateToken",   "OperatorService/RotateToken",    "OperatorService/RevokeToken",
+      "OperatorService/SetBudgetCap",  "OperatorService/AdjustLedger",
+  };
+  for (const std::string& name : MethodNames()) {
+    EXPECT_EQ(FindMethod(name)->audited, audited.contains(name)) << name;
+  }
+  EXPECT_TRUE(FindMethod("Page/OpenSession")->audited);
+  EXPECT_TRUE(FindMethod("Page/CloseSession")->audited);
 }
 
 TEST(FindMethodTest, WhatIsNoMethodHasNone) {

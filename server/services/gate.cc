@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
+#include "server/auth/method.h"
 #include "server/observe/log.h"
 #include "server/random_text.h"
 #include "server/services/status.h"
@@ -175,7 +176,8 @@ absl::Status CallScope::Finish(const absl::Status& status) {
   if (shown != status) {
     LogFault(method_, request_id_, status);
   }
-  if (observers_.audit != nullptr && IsAudited(method_)) {
+  const Method* const method = FindMethod(method_);
+  if (observers_.audit != nullptr && (method == nullptr || method->audited)) {
     Audit(code, reason);
   }
   if (observers_.metrics != nullptr) {

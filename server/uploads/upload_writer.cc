@@ -28,7 +28,6 @@ UploadWriter::UploadWriter(std::unique_ptr<NameHold> hold, int descriptor, int64
       descriptor_(descriptor),
       start_(offset),
       offset_(offset),
-      to_disk_(descriptor, offset, WriteBehind::Cache::kForget),
       size_(size),
       max_chunk_(max_chunk) {}
 
@@ -53,12 +52,11 @@ absl::Status UploadWriter::Append(absl::string_view data) {
     data.remove_prefix(static_cast<size_t>(written));
     offset_ += written;
   }
-  failed_ = failed_ || !to_disk_.Reached(offset_);
-  return failed_ ? CannotStore() : absl::OkStatus();
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> UploadWriter::Commit() {
-  if (!failed_ && fsync(descriptor_) == 0) {
+  if (fsync(descriptor_) == 0) {
     return offset_;
   }
   // Should this fail as well, the digest of the whole file tells in the end.

@@ -8,7 +8,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "core/write_behind.h"
 #include "server/store/database.h"
 
 namespace dpar {
@@ -19,9 +18,8 @@ absl::Status LimitExceeded(absl::string_view limit, int64_t maximum);
 // UNAVAILABLE / SERVER_UNAVAILABLE: the disk did not take it.
 absl::Status CannotStore();
 
-// Appends to one upload, which no other writer can do meanwhile. A chunk is with the kernel when Append returns, and
-// the disk is never more than two windows behind (core/write_behind.h): a caller that reads no further chunk before
-// that makes whoever sends wait for the disk.
+// Appends to one upload, which no other writer can do meanwhile. A chunk is with the kernel when Append returns, and on
+// the disk once it is committed.
 class UploadWriter {
  public:
   UploadWriter(std::unique_ptr<NameHold> hold, int descriptor, int64_t offset, int64_t size, int64_t max_chunk);
@@ -41,8 +39,6 @@ class UploadWriter {
   const int descriptor_;
   const int64_t start_;
   int64_t offset_;
-  WriteBehind to_disk_;
-  bool failed_ = false;
   const int64_t size_;
   const int64_t max_chunk_;
 };

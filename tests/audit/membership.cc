@@ -27,7 +27,7 @@ Graph MembershipGraph(const MembershipOptions& options) {
   generator.nodes = options.nodes;
   generator.features = 4 * options.nodes;
   generator.signal = 0.2;
-  return Must(GenerateGraph(generator, random, options.threads));
+  return Must(GenerateGraph(generator, random));
 }
 
 // The log of the probability that the model gives to a node's label, from its own features.

@@ -111,7 +111,7 @@ def entry_hash(predicate):
 
 
 def check_degrees(predicate):
-    """From version 4 on. A promise that there is none of is null, and never missing."""
+    """Without a promise the field is null, never missing."""
     declared = predicate["dataset"]["max_degree"]
     require(predicate["mechanism"]["plan"].get("max_degree") in (None, declared), "a promise that is not the dataset's")
     if predicate["ledger"] is not None:
@@ -139,14 +139,13 @@ def main(certificate, key_file, *models):
     with open(certificate, "rb") as file:
         statement = parse(open_envelope(file.read(), key))
     require(statement["_type"] == "https://in-toto.io/Statement/v1", "not an in-toto statement")
-    require(statement["predicateType"] in ["urn:dpar:privacy-certificate:v%d" % v for v in (3, 4)], "another version")
+    require(statement["predicateType"] == "urn:dpar:privacy-certificate:v1", "another version")
     subjects = {subject["digest"]["sha256"] for subject in statement["subject"]}
     for model in models:
         with open(model, "rb") as file:
             require(hashlib.sha256(file.read()).hexdigest() in subjects, model + " is another file")
     predicate = statement["predicate"]
-    if not statement["predicateType"].endswith(":v3"):
-        check_degrees(predicate)
+    check_degrees(predicate)
     private = predicate["promise"] == "node-level differential privacy"
     require(private or predicate["promise"].startswith("none:"), "another promise")
     print("good:", check_promise(predicate) if private else "nothing is promised")

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/message_json.h"
 #include "core/plan/options.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_event.h"
@@ -38,6 +39,7 @@ namespace {
 
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
+using google::protobuf::util::JsonStringToMessage;
 using Code = absl::StatusCode;
 
 constexpr PublicSizes kDatasets[] = {
@@ -87,8 +89,10 @@ absl::Status CheckEvent(const v1::PrivacyEvent& event) {
   const absl::Status valid = ValidateEvent(event);
   RequireJudged(valid, {Code::kInvalidArgument});
   if (valid.ok()) {
-    const absl::StatusOr<v1::PrivacyEvent> again = EventFromJson(EventToJson(event));
-    Require(again.ok() && again->SerializeAsString() == event.SerializeAsString(), "an event is its JSON");
+    v1::PrivacyEvent again;
+    Require(JsonStringToMessage(MessageToJson(event).dump(), &again).ok() &&
+                again.SerializeAsString() == event.SerializeAsString(),
+            "an event is its JSON");
   }
   return valid;
 }

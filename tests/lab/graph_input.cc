@@ -10,8 +10,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
-#include "core/graph/components.h"
 #include "core/status_macros.h"
+#include "tests/lab/components.h"
 
 namespace dpar::lab {
 namespace {

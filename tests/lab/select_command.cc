@@ -11,6 +11,7 @@
 #include "core/appr/columns.h"
 #include "core/appr/private_rows.h"
 #include "core/error.h"
+#include "core/message_json.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/calibrate.h"
 #include "core/privacy/event.h"
@@ -116,12 +117,18 @@ absl::Status ScaleToTarget(const SelectFlags& flags, const v1::PrivacyEvent& uni
     return absl::OkStatus();
   }
   const double share = flags.value_share.value_or(kValueShare);
-  const std::vector<PipelineStage> stages = {{unit.composition().events(0), 1 - share},
-                                             {unit.composition().events(1), share}};
-  DPAR_ASSIGN_OR_RETURN(const CalibratedPipeline pipeline,
-                        CalibratePipeline(stages, /*node_sampling_rate=*/1, flags.epsilon, flags.delta));
-  options.noise *= pipeline.noise[0];
-  options.value_noise *= pipeline.noise[1];
+  // The selections get their share of epsilon, and the values all that is left.
+  const auto selections = [&unit](double noise) { return ScaleNoise(unit.composition().events(0), noise); };
+  DPAR_ASSIGN_OR_RETURN(const double noise, CalibrateNoise(selections, flags.epsilon * (1 - share), flags.delta));
+  const auto both = [&](double value_noise) {
+    v1::PrivacyEvent event;
+    *event.mutable_composition()->add_events() = selections(noise);
+    *event.mutable_composition()->add_events() = ScaleNoise(unit.composition().events(1), value_noise);
+    return event;
+  };
+  DPAR_ASSIGN_OR_RETURN(const double value_noise, CalibrateNoise(both, flags.epsilon, flags.delta));
+  options.noise *= noise;
+  options.value_noise *= value_noise;
   return absl::OkStatus();
 }
 
@@ -163,7 +170,7 @@ std::string Json(const SelectFlags& flags, const Calibrated& calibrated, const A
   if (calibrated.options.mechanism == ApprMechanism::kEm1) {
     json["value_noise"] = calibrated.options.value_noise;
   }
-  json["event"] = EventToJson(calibrated.event);
+  json["event"] = MessageToJson(calibrated.event);
   json["rows"] = RowsJson(rows);
   return JsonText(json);
 }

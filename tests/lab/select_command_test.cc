@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/privacy/accountant.h"
-#include "core/privacy/event.h"
+#include "google/protobuf/util/json_util.h"
 #include "tests/lab/lab_run.h"
 
 namespace dpar::lab {
@@ -73,10 +73,10 @@ TEST_F(SelectTest, TheReportedEventCostsTheReportedEpsilonAndNoMoreThanAsked) {
   for (const std::string mechanism : {"em0", "em1", "gm"}) {
     for (const double asked : {0.5, 4.0}) {
       const Json json = MustJson(Arguments(Star(), mechanism, {"--epsilon", absl::StrCat(asked)}));
-      const auto event = EventFromJson(json["event"]);
-      ASSERT_TRUE(event.ok()) << event.status();
+      v1::PrivacyEvent event;
+      ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(json["event"].dump(), &event).ok());
       const auto epsilon = json["epsilon"].get<double>();
-      EXPECT_EQ(EventEpsilon(*event, 1e-5).value(), epsilon) << mechanism;
+      EXPECT_EQ(EventEpsilon(event, 1e-5).value(), epsilon) << mechanism;
       EXPECT_LE(epsilon, asked) << mechanism;
       EXPECT_GT(epsilon, 0.999 * asked) << mechanism;
     }
@@ -109,9 +109,10 @@ TEST_F(SelectTest, Em1SpendsTheValueShareOnValues) {
       more = {"--value-share", absl::StrCat(share)};
     }
     const Json json = MustJson(Arguments(Star(), "em1", more));
-    const auto selection = EventFromJson(json["event"]["composition"]["events"][0]);
-    ASSERT_TRUE(selection.ok()) << selection.status();
-    EXPECT_NEAR(EventEpsilon(*selection, 1e-5).value(), 1 - share, 1e-3);
+    v1::PrivacyEvent selection;
+    ASSERT_TRUE(
+        google::protobuf::util::JsonStringToMessage(json["event"]["composition"]["events"][0].dump(), &selection).ok());
+    EXPECT_NEAR(EventEpsilon(selection, 1e-5).value(), 1 - share, 1e-3);
   }
 }
 

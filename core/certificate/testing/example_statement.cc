@@ -5,11 +5,11 @@
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
 #include "core/certificate/ledger_entry.h"
-#include "core/certificate/strict_json.h"
 #include "core/plan/method.h"
 #include "core/plan/plan.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
+#include "core/strict_json.h"
 #include "dpar/v1/budget.pb.h"
 #include "google/protobuf/util/json_util.h"
 

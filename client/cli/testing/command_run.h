@@ -1,6 +1,6 @@
 // For tests: one run of the whole command in this process.
-#ifndef DPAR_CLIENT_CLI_COMMAND_RUN_H_
-#define DPAR_CLIENT_CLI_COMMAND_RUN_H_
+#ifndef DPAR_CLIENT_CLI_TESTING_COMMAND_RUN_H_
+#define DPAR_CLIENT_CLI_TESTING_COMMAND_RUN_H_
 
 #include <map>
 #include <sstream>
@@ -45,4 +45,4 @@ inline CommandRun RunCommand(const std::vector<std::string>& arguments,
 
 }  // namespace dpar::testing
 
-#endif  // DPAR_CLIENT_CLI_COMMAND_RUN_H_
+#endif  // DPAR_CLIENT_CLI_TESTING_COMMAND_RUN_H_

@@ -1,4 +1,4 @@
-#include "core/graph/components.h"
+#include "tests/lab/components.h"
 
 #include <algorithm>
 

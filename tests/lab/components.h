@@ -1,6 +1,6 @@
 // Connected components. Data sets are often published as graphs of which only the largest component is used.
-#ifndef DPAR_CORE_GRAPH_COMPONENTS_H_
-#define DPAR_CORE_GRAPH_COMPONENTS_H_
+#ifndef DPAR_TESTS_LAB_COMPONENTS_H_
+#define DPAR_TESTS_LAB_COMPONENTS_H_
 
 #include <cstdint>
 #include <vector>
@@ -15,4 +15,4 @@ std::vector<int32_t> LargestComponent(const EdgesView& edges);
 
 }  // namespace dpar
 
-#endif  // DPAR_CORE_GRAPH_COMPONENTS_H_
+#endif  // DPAR_TESTS_LAB_COMPONENTS_H_
