@@ -25,10 +25,15 @@ struct Method {
   // The part of the role that a token with scopes must have been made for; SCOPE_UNSPECIFIED for kAny, which needs
   // none.
   v1::Scope scope = v1::ADMINISTER;
+  // Whether it changes nothing and hands out no model, certificate or secret.
+  bool looks = false;
 };
 
 // Null when the API has no method of that name.
 const Method* FindMethod(absl::string_view name);
+
+// Whether calls of a method are written to the audit log: all but those that only look.
+bool IsAudited(absl::string_view name);
 
 }  // namespace dpar
 

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -57,33 +56,6 @@ std::string ToLine(const AuditRecord& record) {
 }
 
 }  // namespace
-
-// A method that is not in this list is audited, so that a new one is until somebody has judged it.
-bool IsAudited(absl::string_view method) {
-  static constexpr std::array<absl::string_view, 21> kLooking = {
-      "BudgetService/GetBudget",
-      "BudgetService/ListBudgets",
-      "BudgetService/ListLedgerEntries",
-      "BudgetService/VerifyChain",
-      "DatasetService/GetDataset",
-      "DatasetService/GetUpload",
-      "DatasetService/ListDatasets",
-      "OperatorService/ListTenants",
-      "OperatorService/ListTokens",
-      "ServerService/GetServerInfo",
-      "ServerService/ListSigningKeys",
-      "ServerService/WhoAmI",
-      "TrainingService/GetJob",
-      "TrainingService/ListJobs",
-      "TrainingService/WatchJob",
-      "OverviewService/GetOverview",
-      "OverviewService/ListUsage",
-      "OverviewService/GetSpendHistory",
-      "OverviewService/ListRecentJobs",
-      "OverviewService/ListLedgerTail",
-  };
-  return std::find(kLooking.begin(), kLooking.end(), method) == kLooking.end();
-}
 
 absl::StatusOr<std::unique_ptr<AuditLog>> AuditLog::Open(const std::string& path) {
   const int descriptor = OpenFile(path);

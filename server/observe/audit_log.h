@@ -15,9 +15,6 @@
 
 namespace dpar {
 
-// Whether calls of a method ("Service/Method") are audited: all but those that are known to only look.
-bool IsAudited(absl::string_view method);
-
 struct AuditRecord {
   absl::Time time;  // of the answer
   absl::string_view request_id;

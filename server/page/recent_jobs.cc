@@ -1,7 +1,6 @@
 #include "server/page/recent_jobs.h"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -117,27 +116,6 @@ absl::StatusOr<std::vector<v1::Job>> ListRecentJobs(Transaction& transaction, co
     jobs.push_back(std::move(stored.job));
   }
   return jobs;
-}
-
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant) {
-  if (tenant.empty()) {
-    return GetQueueState(transaction);
-  }
-  QueueState queue;
-  for (const int64_t state : {kQueued, kRunning}) {
-    DPAR_ASSIGN_OR_RETURN(
-        const std::vector<Row> rows,
-        transaction.Query("SELECT COUNT(*), MIN(create_time) FROM jobs WHERE state = $1 AND tenant = $2",
-                          {state, tenant}));
-    RowReader reader(rows.at(0));
-    (state == kQueued ? queue.queued : queue.running) = reader.Int();
-    const std::optional<int64_t> oldest = reader.OptionalInt();
-    DPAR_RETURN_IF_ERROR(reader.status());
-    if (state == kQueued && oldest.has_value()) {
-      queue.oldest_queued = absl::FromUnixMicros(*oldest);
-    }
-  }
-  return queue;
 }
 
 // Tenant by tenant, so that the index of jobs by their start serves it.

@@ -18,9 +18,6 @@ namespace dpar {
 // all. Looks at the jobs that have not ended, at the newest job of every tenant, and at no more than `limit` others.
 absl::StatusOr<std::vector<v1::Job>> ListRecentJobs(Transaction& transaction, const std::string& tenant, int64_t limit);
 
-// As GetQueueState, of one tenant.
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant);
-
 // A job that somebody should look at.
 struct NotedJob {
   std::string name;

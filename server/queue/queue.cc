@@ -323,11 +323,11 @@ absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::strin
   return count;
 }
 
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction) {
+absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                         transaction.Query("SELECT state, COUNT(*), MIN(create_time) FROM jobs WHERE state IN ($1, $2) "
-                                          "GROUP BY state",
-                                          {kQueued, kRunning}));
+                                          "AND ($3 = '' OR tenant = $3) GROUP BY state",
+                                          {kQueued, kRunning, tenant}));
   QueueState queue;
   for (const Row& row : rows) {
     RowReader reader(row);

@@ -84,13 +84,13 @@ absl::StatusOr<JobPage> ListJobs(Transaction& transaction, const std::string& te
 // Jobs of a dataset that have not ended: looks at the live jobs of its tenant.
 absl::StatusOr<int64_t> CountLiveJobs(Transaction& transaction, const std::string& dataset);
 
-// Jobs of all tenants that have not ended.
+// Jobs that have not ended, of one tenant (tenants/{t}) or, when it is empty, of all.
 struct QueueState {
   int64_t queued = 0;
   int64_t running = 0;
   std::optional<absl::Time> oldest_queued;  // when the one that waits longest was submitted
 };
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction);
+absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant = "");
 
 // Who leases, and what it can run.
 struct LeaseRequest {

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
+#include "server/auth/method.h"
 #include "server/observe/log.h"
 #include "server/random_text.h"
 #include "server/services/status.h"
