@@ -35,6 +35,7 @@
 #include <climits>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -108,13 +109,10 @@ std::string AddressFile(const Config& config, const DataDirectory& directory) {
   return config.address_file.empty() ? directory.Address() : config.address_file;
 }
 
-// Servers of a fleet have address files of their own, and beside each those for metrics and for the page.
-std::string MetricsAddressFile(const Config& config, const DataDirectory& directory) {
-  return config.address_file.empty() ? directory.MetricsAddress() : config.address_file + ".metrics";
-}
-
-std::string PageAddressFile(const Config& config, const DataDirectory& directory) {
-  return config.address_file.empty() ? directory.PageAddress() : config.address_file + ".page";
+// The same of "metrics" or "page". Servers of a fleet have address files of their own, and these beside them.
+std::string AddressFileOf(const std::string& what, const Config& config, const DataDirectory& directory) {
+  return config.address_file.empty() ? absl::StrCat(directory.root(), "/", what, "-address")
+                                     : absl::StrCat(config.address_file, ".", what);
 }
 
 std::string CertificateFile(const Config& config, const DataDirectory& directory) {
@@ -222,49 +220,52 @@ void AwaitStop(const sigset_t& signals, AuditLog* audit) {
   spdlog::info("stopping on {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
-// Serves metrics and health, unless they are turned off, and writes where. Ready it is not yet.
-absl::Status StartMonitor(const Config& config, const DataDirectory& directory, Monitor& monitor) {
-  DPAR_RETURN_IF_ERROR(RemoveTree(MetricsAddressFile(config, directory)));
-  if (config.metrics_listen.empty()) {
+// Starts to listen at a setting, unless it is empty, and writes and logs where.
+absl::Status StartAt(const std::string& setting, const std::string& listen, const std::string& file,
+                     const std::string& what, const std::function<absl::StatusOr<int>(const ListenAddress&)>& start) {
+  DPAR_RETURN_IF_ERROR(RemoveTree(file));
+  if (listen.empty()) {
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress("metrics-listen", config.metrics_listen));
-  DPAR_ASSIGN_OR_RETURN(const int port, monitor.Start(listen.host, listen.port));
-  const std::string address = absl::StrCat(listen.host, ":", port);
-  spdlog::info("metrics and health are at http://{}", address);
-  const bool loopback = listen.host == "localhost" || listen.host == "[::1]" || absl::StartsWith(listen.host, "127.");
-  if (!loopback) {
-    spdlog::warn("whoever reaches {} sees names of tenants and datasets and what they have spent", address);
-  }
-  return WriteFileDurably(MetricsAddressFile(config, directory), address, kAddressMode);
+  DPAR_ASSIGN_OR_RETURN(const ListenAddress parsed, ParseListenAddress(setting, listen));
+  DPAR_ASSIGN_OR_RETURN(const int port, start(parsed));
+  const std::string address = absl::StrCat(parsed.host, ":", port);
+  spdlog::info("{}{}", what, address);
+  return WriteFileDurably(file, address, kAddressMode);
 }
 
-// Serves the operator's page, unless it is turned off, and writes where.
-absl::Status StartPage(const Config& config, const DataDirectory& directory, const CertifiedKey& certificate,
-                       HttpServer& page) {
-  DPAR_RETURN_IF_ERROR(RemoveTree(PageAddressFile(config, directory)));
-  if (config.page_listen.empty()) {
-    return absl::OkStatus();
-  }
-  DPAR_RETURN_IF_ERROR(page.UseTls(certificate.certificate, certificate.key));
-  DPAR_ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress("page-listen", config.page_listen));
-  DPAR_ASSIGN_OR_RETURN(const int port, page.Start(listen.host, listen.port));
-  const std::string address = absl::StrCat(listen.host, ":", port);
-  spdlog::info("the operator's page is at https://{}/", address);
-  return WriteFileDurably(PageAddressFile(config, directory), address, kAddressMode);
+// Serves metrics and health. Ready it is not yet.
+absl::Status StartMonitor(const Config& config, const std::string& address_file, Monitor& monitor) {
+  return StartAt("metrics-listen", config.metrics_listen, address_file, "metrics and health are at http://",
+                 [&](const ListenAddress& listen) {
+                   if (listen.host != "localhost" && listen.host != "[::1]" && !absl::StartsWith(listen.host, "127.")) {
+                     spdlog::warn("whoever reaches {} sees names of tenants and datasets and what they have spent",
+                                  config.metrics_listen);
+                   }
+                   return monitor.Start(listen.host, listen.port);
+                 });
 }
 
 // Accepts calls until a signal comes.
 absl::Status Listen(const Config& config, const TlsFiles& tls, const Rooms& rooms, SigningKeys& keys,
-                    Overviews& overviews, Monitor& monitor, AuditLog& audit, std::atomic<bool>& stopping,
+                    const Refusals& refusals, int slots, Monitor& monitor, AuditLog& audit, std::atomic<bool>& stopping,
                     const sigset_t& signals) {
   const DataDirectory& directory = rooms.directory;
+  SpendLog spend(rooms.database);
+  spend.Start();
+  ChainWatch chains(rooms.database);
+  chains.Start();
+  Overviews overviews({rooms.database, spend, chains, refusals, stopping},
+                      {DPAR_VERSION, absl::Now(), slots, CertificateExpiry(tls.server.certificate)});
   OverviewServiceImpl overview(rooms, overviews);
   Listener listener(rooms, DescribeServer(config.limits), keys, overview);
   PageServer page(rooms.gate, {listener.server_info(), overview, listener.budgets(), listener.training()});
   HttpServer page_http([&page](const HttpRequest& request) { return page.Answer(request); }, kPageThreads);
-  DPAR_RETURN_IF_ERROR(StartPage(config, directory, tls.server, page_http));
-  const absl::Cleanup forget_page = [&] { RemoveTree(PageAddressFile(config, directory)).IgnoreError(); };
+  const std::string page_address = AddressFileOf("page", config, directory);
+  DPAR_RETURN_IF_ERROR(page_http.UseTls(tls.server.certificate, tls.server.key));
+  DPAR_RETURN_IF_ERROR(StartAt("page-listen", config.page_listen, page_address, "the operator's page is at https://",
+                               [&](const ListenAddress& listen) { return page_http.Start(listen.host, listen.port); }));
+  const absl::Cleanup forget_page = [&] { RemoveTree(page_address).IgnoreError(); };
   DPAR_ASSIGN_OR_RETURN(const std::string address,
                         listener.Start(config.listen, config.limits.max_chunk_bytes + kMessageOverheadBytes,
                                        MakeServerCredentials(tls.server, tls.client_authorities)));
@@ -316,8 +317,9 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   });
   const absl::Cleanup stop_listening = [&database] { database.Listen(nullptr); };
   Monitor monitor(database, metrics, [&witness] { return witness.Writes(); });
-  DPAR_RETURN_IF_ERROR(StartMonitor(config, directory, monitor));
-  const absl::Cleanup forget_address = [&] { RemoveTree(MetricsAddressFile(config, directory)).IgnoreError(); };
+  const std::string metrics_address = AddressFileOf("metrics", config, directory);
+  DPAR_RETURN_IF_ERROR(StartMonitor(config, metrics_address, monitor));
+  const absl::Cleanup forget_address = [&] { RemoveTree(metrics_address).IgnoreError(); };
   if (works) {
     DPAR_RETURN_IF_ERROR(worker.Start());
   }
@@ -349,16 +351,9 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   const Rooms rooms{database, directory, config.limits, gate, witness,    uploads,
                     streams,  watches,   watchdog,      hub,  admissions, worker_options.threads,
                     stopping, &metrics,  note_refusal};
-  SpendLog spend(database);
-  spend.Start();
-  ChainWatch chains(database);
-  chains.Start();
-  Overviews overviews(
-      {database, spend, chains, refusals, stopping},
-      {DPAR_VERSION, absl::Now(), works ? worker_options.slots : 0, CertificateExpiry(tls.server.certificate)});
-  absl::Status status = Listen(config, tls, rooms, keys, overviews, monitor, *audit, stopping, signals);
-  worker.Stop();
-  return status;
+  const absl::Cleanup stop_worker = [&worker] { worker.Stop(); };
+  return Listen(config, tls, rooms, keys, refusals, works ? worker_options.slots : 0, monitor, *audit, stopping,
+                signals);
 }
 
 absl::Status Run(const Config& config, const sigset_t& signals) {

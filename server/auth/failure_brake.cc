@@ -70,12 +70,12 @@ absl::Status FailureBrake::Slow(const std::string& address, const absl::Status& 
 }
 
 size_t FailureBrake::addresses() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   return counts_.size();
 }
 
 bool FailureBrake::Excessive(const std::string& address, absl::Time now) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   auto found = counts_.find(address);
   if (found == counts_.end() && counts_.size() >= options_.max_addresses) {
     std::erase_if(counts_, [&](const auto& entry) { return now - entry.second.start >= kWindow; });
@@ -92,7 +92,7 @@ bool FailureBrake::Excessive(const std::string& address, absl::Time now) {
 }
 
 bool FailureBrake::StartDelay() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (delayed_ >= options_.max_delayed) {
     return false;
   }
@@ -101,7 +101,7 @@ bool FailureBrake::StartDelay() {
 }
 
 void FailureBrake::EndDelay() {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   --delayed_;
 }
 

@@ -10,11 +10,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 
@@ -64,9 +65,9 @@ class FailureBrake {
 
   const FailureBrakeOptions options_;
   std::atomic<int64_t> failures_ = 0;
-  mutable std::mutex mutex_;
-  std::map<std::string, Count> counts_;  // guarded by mutex_
-  int64_t delayed_ = 0;                  // guarded by mutex_
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Count> counts_ ABSL_GUARDED_BY(mutex_);
+  int64_t delayed_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace dpar

@@ -1,7 +1,6 @@
 #include "server/auth/last_use.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/status_macros.h"
@@ -11,7 +10,7 @@ namespace dpar {
 namespace {
 
 // Uses of this long go into one transaction.
-constexpr std::chrono::seconds kPeriod{1};
+constexpr absl::Duration kPeriod = absl::Seconds(1);
 
 absl::Time Minute(absl::Time time) { return absl::FromUnixSeconds(absl::ToUnixSeconds(time) / 60 * 60); }
 
@@ -19,10 +18,9 @@ absl::Time Minute(absl::Time time) { return absl::FromUnixSeconds(absl::ToUnixSe
 
 LastUseLog::~LastUseLog() {
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     stopping_ = true;
   }
-  changed_.notify_all();
   if (thread_.joinable()) {
     thread_.join();
     // When the store is gone by now, the last minute goes with it.
@@ -36,20 +34,19 @@ void LastUseLog::Start() {
 
 void LastUseLog::Note(const std::string& token_id, absl::Time now) {
   const absl::Time minute = Minute(now);
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   absl::Time& noted = noted_.try_emplace(token_id, absl::InfinitePast()).first->second;
   if (noted >= minute) {
     return;
   }
   noted = minute;
   pending_[token_id] = minute;
-  changed_.notify_all();
 }
 
 absl::Status LastUseLog::Flush() {
   Uses uses;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     uses.swap(pending_);
   }
   if (uses.empty()) {
@@ -62,7 +59,7 @@ absl::Status LastUseLog::Flush() {
     }
     return absl::OkStatus();
   });
-  const std::lock_guard<std::mutex> lock(mutex_);
+  const absl::MutexLock lock(&mutex_);
   if (!status.ok()) {
     // A later use that was noted meanwhile stays.
     pending_.merge(uses);
@@ -77,13 +74,14 @@ absl::Status LastUseLog::Flush() {
 }
 
 void LastUseLog::Run() {
-  std::unique_lock<std::mutex> lock(mutex_);
-  while (!stopping_) {
-    changed_.wait(lock, [this] { return stopping_ || !pending_.empty(); });
-    changed_.wait_for(lock, kPeriod, [this] { return stopping_; });
-    lock.unlock();
+  const auto noted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !pending_.empty(); };
+  for (bool stop = false; !stop;) {
+    {
+      const absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(&noted));
+      stop = mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kPeriod);
+    }
     Flush().IgnoreError();
-    lock.lock();
   }
 }
 

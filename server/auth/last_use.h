@@ -1,17 +1,17 @@
 // When tokens were last used, to the minute, kept off the way of the calls that use them.
 //
 // A call only notes its token in memory. A thread writes what was noted since, all of it in one transaction, at most
-// once a minute for each token. A store that cannot be written to at the time loses nothing but punctuality.
+// once a minute for each token. A store that cannot be written to at the time only delays it.
 #ifndef DPAR_SERVER_AUTH_LAST_USE_H_
 #define DPAR_SERVER_AUTH_LAST_USE_H_
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/store/database.h"
 
@@ -40,11 +40,10 @@ class LastUseLog {
   void Run();
 
   Database& database_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  Uses noted_;    // guarded by mutex_: every token of the latest minute, so that it is not noted again
-  Uses pending_;  // guarded by mutex_: what is not written yet
-  bool stopping_ = false;
+  absl::Mutex mutex_;
+  Uses noted_ ABSL_GUARDED_BY(mutex_);    // every token of the latest minute, so that it is not noted again
+  Uses pending_ ABSL_GUARDED_BY(mutex_);  // what is not written yet
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -8,11 +8,9 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/status_macros.h"
-#include "core/validate.h"
 #include "server/page/recent_jobs.h"
 #include "server/resource_name.h"
 #include "server/services/page_size.h"
@@ -28,23 +26,6 @@ constexpr size_t kMaxFilter = 128;
 // Of lists that are looked at, not worked through.
 constexpr int64_t kDefaultShortPage = 25;
 constexpr int64_t kMaxShortPage = 100;
-
-absl::StatusOr<int64_t> ShortPageSize(int32_t asked) {
-  if (asked == 0) {
-    return kDefaultShortPage;
-  }
-  DPAR_RETURN_IF_ERROR(ValidateRange("page_size", int64_t{asked}, int64_t{1}, kMaxShortPage));
-  return int64_t{asked};
-}
-
-// A position in a list, which its next_page_token is.
-absl::StatusOr<int64_t> ParsePosition(const std::string& token, int64_t otherwise) {
-  int64_t position = otherwise;
-  if (!token.empty() && (!absl::SimpleAtoi(token, &position) || position < 1)) {
-    return InvalidField("page_token", "page_token must be empty or the next_page_token of the page before");
-  }
-  return position;
-}
 
 // Only what can stand in a name, so that nothing has a meaning of its own in a pattern.
 absl::Status CheckFilter(const std::string& filter) {
@@ -131,7 +112,7 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListU
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
   DPAR_RETURN_IF_ERROR(CheckFilter(request.filter()));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));
-  DPAR_ASSIGN_OR_RETURN(const int64_t skip, ParsePosition(request.page_token(), 0));
+  DPAR_ASSIGN_OR_RETURN(const int64_t skip, PagePosition(request.page_token(), 0));
   DPAR_ASSIGN_OR_RETURN(
       response, overviews_.ListUsage({.tenant = tenant, .text = request.filter()}, skip, page_size, absl::Now()));
   std::vector<std::string> ended;
@@ -165,7 +146,7 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::GetSp
 absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListRecentJobsRequest& request,
                                          v1::ListRecentJobsResponse& response) const {
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
-  DPAR_ASSIGN_OR_RETURN(const int64_t page_size, ShortPageSize(request.page_size()));
+  DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size(), kDefaultShortPage, kMaxShortPage));
   DPAR_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, ReadFrom(rooms_.database, [&](Transaction& transaction) {
                           return dpar::ListRecentJobs(transaction, tenant, page_size);
                         }));
@@ -177,12 +158,12 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListR
 
 absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListLedgerTailRequest& request,
                                          v1::ListLedgerTailResponse& response) const {
-  DPAR_ASSIGN_OR_RETURN(const int64_t page_size, ShortPageSize(request.page_size()));
+  DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size(), kDefaultShortPage, kMaxShortPage));
   if (IsBudget(request.parent())) {
     DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("parent", request.parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t before,
-                          ParsePosition(request.page_token(), std::numeric_limits<int64_t>::max()));
+                          PagePosition(request.page_token(), std::numeric_limits<int64_t>::max()));
     DPAR_ASSIGN_OR_RETURN(response, overviews_.TailOf(name.dataset, before, page_size));
     return absl::OkStatus();
   }

@@ -2,68 +2,39 @@
 
 #include <google/protobuf/util/json_util.h>
 
-#include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
-#include "core/status_macros.h"
 
 namespace dpar {
-namespace {
-
-using google::protobuf::FieldDescriptor;
-
-absl::Status SetField(const FieldDescriptor& field, const std::string& text, google::protobuf::Message& request) {
-  const google::protobuf::Reflection& reflection = *request.GetReflection();
-  int32_t small = 0;
-  int64_t large = 0;
-  switch (field.cpp_type()) {
-    case FieldDescriptor::CPPTYPE_STRING:
-      reflection.SetString(&request, &field, text);
-      return absl::OkStatus();
-    case FieldDescriptor::CPPTYPE_INT32:
-      if (absl::SimpleAtoi(text, &small)) {
-        reflection.SetInt32(&request, &field, small);
-        return absl::OkStatus();
-      }
-      break;
-    case FieldDescriptor::CPPTYPE_INT64:
-      if (absl::SimpleAtoi(text, &large)) {
-        reflection.SetInt64(&request, &field, large);
-        return absl::OkStatus();
-      }
-      break;
-    case FieldDescriptor::CPPTYPE_BOOL:
-      if (text == "true" || text == "false") {
-        reflection.SetBool(&request, &field, text == "true");
-        return absl::OkStatus();
-      }
-      break;
-    default:
-      return InvalidField(field.name(), absl::StrCat(field.name(), " cannot be a parameter of a query"));
-  }
-  return InvalidField(field.name(), absl::StrCat(field.name(), " must be a ", field.cpp_type_name()));
-}
-
-}  // namespace
 
 absl::Status ReadQuery(const std::multimap<std::string, std::string>& query, google::protobuf::Message& request) {
+  using google::protobuf::FieldDescriptor;
   std::set<std::string> seen;
+  const std::unique_ptr<google::protobuf::Message> one(request.New());
   for (const auto& [name, text] : query) {
     const FieldDescriptor* const field = request.GetDescriptor()->FindFieldByName(name);
     // The name is the caller's, and may be anything.
-    if (field == nullptr || field->is_repeated()) {
+    if (field == nullptr || field->is_repeated() || field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       return InvalidField(
           "query", absl::StrCat("the query has a parameter that is no field of ", request.GetDescriptor()->name()));
     }
     if (!seen.insert(name).second) {
       return InvalidField(name, absl::StrCat("the query has ", name, " more than once"));
     }
-    DPAR_RETURN_IF_ERROR(SetField(*field, text, request));
+    // Protobuf's JSON has numbers as texts, too, but not truths.
+    const bool truth = field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL && (text == "true" || text == "false");
+    const nlohmann::json json = {{name, truth ? nlohmann::json(text == "true") : nlohmann::json(text)}};
+    const std::string dumped = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    one->Clear();
+    if (!google::protobuf::util::JsonStringToMessage(dumped, one.get()).ok()) {
+      return InvalidField(name, absl::StrCat(name, " must be a ", field->cpp_type_name()));
+    }
+    request.MergeFrom(*one);
   }
   return absl::OkStatus();
 }

@@ -79,7 +79,7 @@ struct QueueState {
   int64_t running = 0;
   std::optional<absl::Time> oldest_queued;  // when the one that waits longest was submitted
 };
-absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant);
+absl::StatusOr<QueueState> GetQueueState(Transaction& transaction, const std::string& tenant = "");
 
 // Who leases, and what it can run.
 struct LeaseRequest {

@@ -5,9 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "core/error.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 #include "server/ledger/ledger.h"
@@ -18,18 +16,6 @@
 #include "server/store/read_from.h"
 
 namespace dpar {
-namespace {
-
-// Entries are numbered without gaps, so a page starts after a sequence number.
-absl::StatusOr<int64_t> ParseSequenceToken(const std::string& token) {
-  int64_t sequence = 0;
-  if (!token.empty() && (!absl::SimpleAtoi(token, &sequence) || sequence < 1)) {
-    return InvalidField("page_token", "page_token must be empty or the next_page_token of the page before");
-  }
-  return sequence;
-}
-
-}  // namespace
 
 grpc::Status BudgetServiceImpl::GetBudget(grpc::ServerContext* context, const v1::GetBudgetRequest* request,
                                           v1::Budget* response) {
@@ -79,7 +65,8 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::ListLed
   DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("parent", request.parent()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));
-  DPAR_ASSIGN_OR_RETURN(const int64_t after, ParseSequenceToken(request.page_token()));
+  // Entries are numbered without gaps, so a page starts after a sequence number.
+  DPAR_ASSIGN_OR_RETURN(const int64_t after, PagePosition(request.page_token(), 0));
   using Entries = std::vector<v1::LedgerEntry>;
   DPAR_ASSIGN_OR_RETURN(Entries entries,
                         ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<Entries> {

@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 
 namespace dpar {
 
@@ -41,8 +42,8 @@ class StreamLimiter {
 
   const std::string limit_;
   const int64_t maximum_;
-  std::mutex mutex_;
-  std::map<std::string, int64_t> open_;
+  absl::Mutex mutex_;
+  std::map<std::string, int64_t> open_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace dpar

@@ -35,8 +35,6 @@ class DataDirectory {
   [[nodiscard]] std::string Database() const { return root_ + "/dpar.sqlite"; }
   [[nodiscard]] std::string Lock() const { return root_ + "/lock"; }
   [[nodiscard]] std::string Address() const { return root_ + "/address"; }
-  [[nodiscard]] std::string MetricsAddress() const { return root_ + "/metrics-address"; }
-  [[nodiscard]] std::string PageAddress() const { return root_ + "/page-address"; }
   [[nodiscard]] std::string AuditLog() const { return root_ + "/audit.log"; }
   [[nodiscard]] std::string OperatorToken() const { return root_ + "/operator.token"; }
   [[nodiscard]] std::string CaCertificate() const { return root_ + "/tls/ca.pem"; }
