@@ -60,16 +60,17 @@ Candidates OutsideCandidates(int64_t population, int64_t k, ScoreNoise noise, do
   Candidates candidates;
   LargestNumbers largest(static_cast<size_t>(k));
   for (size_t place = 0; exponentials->remaining() > 0; ++place) {
-    const Enclosure t = exponentials->Next(random);
-    // No score from here on is above this.
-    const double ceiling = noise == ScoreNoise::kGumbel ? MinusLog(t).high : RadiusAt(t).high;
-    if (largest.smallest() >= ceiling) {
+    // The noise from here on is not above this.
+    const Enclosure ceiling = KnownLargest(noise, exponentials->Next(random));
+    if (largest.smallest() >= ceiling.high) {
       break;
     }
     const uint64_t turn = noise == ScoreNoise::kGumbel ? 0 : UniformBits(random);
-    LazyScore score(noise, 0, scale, exponentials, place, turn, KnownNoise(noise, t, turn));
-    largest.Add(score.known().low);
-    candidates.entries.push_back({kNoId, 0, std::move(score)});
+    const Enclosure z = KnownNoise(noise, ceiling, turn);
+    if (z.high >= largest.smallest()) {
+      largest.Add(z.low);
+      candidates.entries.push_back({kNoId, 0, LazyScore(noise, 0, scale, exponentials, place, turn, z)});
+    }
   }
   candidates.bar = largest.smallest();
   return candidates;
@@ -84,7 +85,7 @@ void AddSupport(const SparseVector& scores, ScoreNoise noise, double scale, Rand
   for (size_t i = 0; i < scores.ids.size(); ++i) {
     const uint64_t bits = words[words_each * i];
     const uint64_t turn = noise == ScoreNoise::kGumbel ? 0 : words[words_each * i + 1];
-    const Enclosure z = KnownNoise(noise, LazyUniform(bits).KnownExponential(), turn);
+    const Enclosure z = KnownNoise(noise, KnownLargest(noise, LazyUniform(bits).KnownExponential()), turn);
     if (KnownScore(scores.values[i], scale, z).high >= candidates.bar) {
       const auto one = std::make_shared<AscendingExponentials>(AscendingExponentials::OfOne(bits));
       candidates.entries.push_back(

@@ -208,7 +208,7 @@ std::vector<double> PeeledCounts(const Case& c, int64_t draws) {
   return expected;
 }
 
-constexpr int64_t kDraws = 1'000'000;
+constexpr int64_t kDraws = 400'000;
 
 const SparseVector kNone = {};
 const SparseVector kTwo = {{3, 1}, {0.9, 0.4}};

@@ -1,6 +1,8 @@
 #include "core/random/enclosure.h"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <limits>
 
 #include "core/random/vector_math.h"
@@ -16,14 +18,18 @@ constexpr double kLogarithmError = 0x1p-49;  // twice that of VectorLog
 // 5u for the rounding; beyond, 1 - e^-2t = v (2 - v) with v = 1 - e^-t. That lessens the relative error of v and adds
 // 2u, at most eight times.
 double OneMinusExp(double t) {
+  constexpr std::array<double, 16> kReciprocals = {0,        1,        1.0 / 2,  1.0 / 3, 1.0 / 4,  1.0 / 5,
+                                                   1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9, 1.0 / 10, 1.0 / 11,
+                                                   1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15};
   int doublings = 0;
   for (; t > 0.5; t /= 2) {
     ++doublings;
   }
-  constexpr int kTerms = 15;
+  constexpr double kSmall = 0x1p-6;
+  constexpr size_t kTermsIfSmall = 8;
   double series = 1;
-  for (int k = kTerms; k > 1; --k) {
-    series = 1 - series * t / k;
+  for (size_t k = t < kSmall ? kTermsIfSmall : kReciprocals.size() - 1; k > 1; --k) {
+    series = 1 - series * (t * kReciprocals[k]);
   }
   double v = t * series;
   for (; doublings > 0; --doublings) {

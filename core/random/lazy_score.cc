@@ -7,11 +7,12 @@
 
 namespace dpar {
 
-Enclosure KnownNoise(ScoreNoise noise, const Enclosure& t, uint64_t turn) {
-  if (noise == ScoreNoise::kGumbel) {
-    return MinusLog(t);
-  }
-  return KnownNormal(RadiusAt(t), turn);
+Enclosure KnownLargest(ScoreNoise noise, const Enclosure& t) {
+  return noise == ScoreNoise::kGumbel ? MinusLog(t) : RadiusAt(t);
+}
+
+Enclosure KnownNoise(ScoreNoise noise, const Enclosure& largest, uint64_t turn) {
+  return noise == ScoreNoise::kGumbel ? largest : KnownNormal(largest, turn);
 }
 
 Enclosure KnownScore(double value, double scale, const Enclosure& z) {

@@ -23,8 +23,10 @@ namespace dpar {
 
 enum class ScoreNoise { kGumbel, kGaussian };
 
-// What is known of z, given what is known of t and, for a normal, the word of its direction.
-Enclosure KnownNoise(ScoreNoise noise, const Enclosure& t, uint64_t turn);
+// What is known of the largest z that t can make: of Gumbel noise itself, and of the radius of a normal.
+Enclosure KnownLargest(ScoreNoise noise, const Enclosure& t);
+// What is known of z, given that and, for a normal, the word of its direction.
+Enclosure KnownNoise(ScoreNoise noise, const Enclosure& largest, uint64_t turn);
 // What is known of value / scale + z, with scale > 0.
 Enclosure KnownScore(double value, double scale, const Enclosure& z);
 

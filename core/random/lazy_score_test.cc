@@ -30,7 +30,7 @@ constexpr uint64_t kHalf = uint64_t{1} << 63U;
 
 // A score of its own exponential. One of which nothing is known has to be refined whatever is asked.
 LazyScore ScoreOf(ScoreNoise noise, double value, double scale, uint64_t bits, uint64_t turn, bool is_known = true) {
-  const Enclosure known = KnownNoise(noise, LazyUniform(bits).KnownExponential(), turn);
+  const Enclosure known = KnownNoise(noise, KnownLargest(noise, LazyUniform(bits).KnownExponential()), turn);
   return {noise,
           value,
           scale,
