@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "core/graph/testing/npz_fixture.h"
-#include "core/random/noise.h"
 #include "core/random/subsets.h"
 #include "core/random/testing/fixed_random.h"
+#include "core/random/testing/plain_noise.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace dpar {
 namespace {
 
+using ::dpar::testing::FillGaussian;
 using ::dpar::testing::FixedRandom;
 using ::dpar::testing::Summary;
 using ::testing::IsEmpty;

@@ -73,8 +73,8 @@ double Norm(const std::vector<double>& values) {
   return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
 }
 
-// Algorithm 3. The entries' order is that of the noisy values before they are rounded, which is the order in which the
-// ideal mechanism on the truncated row shows them.
+// Algorithm 3. The choice is by the noisy values before they are rounded: what the ideal mechanism on the truncated row
+// gives.
 std::vector<SelectedEntry> GaussianRow(const PrivateRowsOptions& options, int64_t node_count, SparseVector row,
                                        RandomSource& random) {
   const double scale = std::min(1.0, kClipGuard * options.clip / Norm(row.values));
@@ -83,9 +83,10 @@ std::vector<SelectedEntry> GaussianRow(const PrivateRowsOptions& options, int64_
     value = TruncateToLattice(value * scale, step);
   }
   std::vector<SelectedEntry> entries =
-      SelectTopK(row, node_count, options.k, SelectionNoise::kGaussian, options.noise, random);
+      SelectTopK(row, node_count, options.k, ScoreNoise::kGaussian, options.noise, random);
+  const double steps_per_noise = StepsPerScale(options.noise, kApprLatticeBits);
   for (SelectedEntry& entry : entries) {
-    entry.value += RoundToLattice(entry.noise, step);
+    entry.value = AddNoiseSteps(entry.value, entry.score.NoiseSteps(steps_per_noise, random), step);
   }
   return entries;
 }
@@ -97,7 +98,7 @@ std::vector<SelectedEntry> ExponentialRow(const PrivateRowsOptions& options, int
     value = std::min(value, options.clip);
   }
   std::vector<SelectedEntry> entries =
-      SelectTopK(row, node_count, options.k, SelectionNoise::kGumbel,
+      SelectTopK(row, node_count, options.k, ScoreNoise::kGumbel,
                  DPAR_FAULT(kHalfSelectionNoise, options.noise / 2, options.noise), random);
   if (options.mechanism == ApprMechanism::kEm0) {
     for (SelectedEntry& entry : entries) {

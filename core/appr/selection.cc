@@ -1,14 +1,19 @@
 #include "core/appr/selection.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
-#include <optional>
+#include <limits>
+#include <memory>
+#include <numeric>
+#include <queue>
 #include <span>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "core/random/noise.h"
+#include "core/random/enclosure.h"
+#include "core/random/lazy_uniform.h"
 #include "core/random/order_statistics.h"
 #include "core/random/subsets.h"
 
@@ -19,38 +24,88 @@ namespace {
 // random is hardly ever taken.
 constexpr int64_t kSlotsWorthListing = 8;
 
-bool Descending(const SelectedEntry& a, const SelectedEntry& b) { return a.noisy() > b.noisy(); }
+// Slots outside the support get their ids last.
+constexpr int32_t kNoId = -1;
 
-// The `count` largest noises of `population` slots, descending.
-std::vector<double> LargestNoises(int64_t population, int64_t count, SelectionNoise noise, double scale,
-                                  RandomSource& random) {
-  AscendingExponentials exponentials(population);
-  std::vector<double> noises(static_cast<size_t>(count));
-  for (double& value : noises) {
-    const double t = exponentials.Next(random);
-    value = scale * (noise == SelectionNoise::kGumbel ? GumbelAt(t) : GaussianAt(t));
-  }
-  return noises;
-}
+// The largest `size` of the numbers that are added.
+class LargestNumbers {
+ public:
+  explicit LargestNumbers(size_t size) : size_(size) {}
 
-// The entries of the support whose noisy score is above `bar`, or all of them without one, descending.
-std::vector<SelectedEntry> SupportAbove(std::optional<double> bar, const SparseVector& scores, SelectionNoise noise,
-                                        double scale, RandomSource& random) {
-  std::vector<double> draws(scores.ids.size());
-  if (noise == SelectionNoise::kGumbel) {
-    FillGumbel(random, draws);
-  } else {
-    FillGaussian(random, draws);
-  }
-  std::vector<SelectedEntry> above;
-  for (size_t i = 0; i < draws.size(); ++i) {
-    const SelectedEntry entry{scores.ids[i], scores.values[i], scale * draws[i]};
-    if (!bar.has_value() || entry.noisy() > *bar) {
-      above.push_back(entry);
+  void Add(double number) {
+    ascending_.push(number);
+    if (ascending_.size() > size_) {
+      ascending_.pop();
     }
   }
-  std::sort(above.begin(), above.end(), Descending);
-  return above;
+  // The smallest of them, or minus infinity while there are fewer.
+  [[nodiscard]] double smallest() const {
+    return ascending_.size() < size_ ? -std::numeric_limits<double>::infinity() : ascending_.top();
+  }
+
+ private:
+  size_t size_;
+  std::priority_queue<double, std::vector<double>, std::greater<>> ascending_;
+};
+
+// What is chosen from, and a bound that at least k of the scores are certainly not below.
+struct Candidates {
+  std::vector<SelectedEntry> entries;
+  double bar = 0;
+};
+
+// Of `population` slots without a score, all that can be among the k largest.
+Candidates OutsideCandidates(int64_t population, int64_t k, ScoreNoise noise, double scale, RandomSource& random) {
+  const auto exponentials = std::make_shared<AscendingExponentials>(population);
+  Candidates candidates;
+  LargestNumbers largest(static_cast<size_t>(k));
+  for (size_t place = 0; exponentials->remaining() > 0; ++place) {
+    // The noise from here on is not above this.
+    const Enclosure ceiling = KnownLargest(noise, exponentials->Next(random));
+    if (largest.smallest() >= ceiling.high) {
+      break;
+    }
+    const uint64_t turn = noise == ScoreNoise::kGumbel ? 0 : UniformBits(random);
+    const Enclosure z = KnownNoise(noise, ceiling, turn);
+    if (z.high >= largest.smallest()) {
+      largest.Add(z.low);
+      candidates.entries.push_back({kNoId, 0, LazyScore(noise, 0, scale, exponentials, place, turn, z)});
+    }
+  }
+  candidates.bar = largest.smallest();
+  return candidates;
+}
+
+// Adds the entries of the support whose score may be above the bar.
+void AddSupport(const SparseVector& scores, ScoreNoise noise, double scale, RandomSource& random,
+                Candidates& candidates) {
+  const size_t words_each = noise == ScoreNoise::kGumbel ? 1 : 2;
+  std::vector<uint64_t> words(words_each * scores.ids.size());
+  random.Fill({reinterpret_cast<uint8_t*>(words.data()), words.size() * sizeof(uint64_t)});
+  for (size_t i = 0; i < scores.ids.size(); ++i) {
+    const uint64_t bits = words[words_each * i];
+    const uint64_t turn = noise == ScoreNoise::kGumbel ? 0 : words[words_each * i + 1];
+    const Enclosure z = KnownNoise(noise, KnownLargest(noise, LazyUniform(bits).KnownExponential()), turn);
+    if (KnownScore(scores.values[i], scale, z).high >= candidates.bar) {
+      const auto one = std::make_shared<AscendingExponentials>(AscendingExponentials::OfOne(bits));
+      candidates.entries.push_back(
+          {scores.ids[i], scores.values[i], LazyScore(noise, scores.values[i], scale, one, 0, turn, z)});
+    }
+  }
+}
+
+// The k largest, descending.
+std::vector<SelectedEntry> Largest(std::vector<SelectedEntry> entries, int64_t k, RandomSource& random) {
+  std::vector<size_t> order(entries.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::partial_sort(order.begin(), order.begin() + k, order.end(),
+                    [&](size_t a, size_t b) { return a != b && entries[a].score.IsAbove(entries[b].score, random); });
+  order.resize(static_cast<size_t>(k));
+  std::vector<SelectedEntry> largest;
+  for (const size_t place : order) {
+    largest.push_back(std::move(entries[place]));
+  }
+  return largest;
 }
 
 // Outside a support that is not much smaller than the graph.
@@ -115,27 +170,19 @@ std::vector<int32_t> ChooseOutside(std::span<const int32_t> support, int64_t nod
 
 }  // namespace
 
-std::vector<SelectedEntry> SelectTopK(const SparseVector& scores, int64_t node_count, int64_t k, SelectionNoise noise,
+std::vector<SelectedEntry> SelectTopK(const SparseVector& scores, int64_t node_count, int64_t k, ScoreNoise noise,
                                       double scale, RandomSource& random) {
   const int64_t outside = node_count - static_cast<int64_t>(scores.ids.size());
-  const std::vector<double> noises = LargestNoises(outside, std::min(k, outside), noise, scale, random);
-  // With k slots outside at or above it, nothing below it can be among the k largest.
-  const std::optional<double> bar =
-      static_cast<int64_t>(noises.size()) == k ? std::optional<double>(noises.back()) : std::nullopt;
-  const std::vector<SelectedEntry> support = SupportAbove(bar, scores, noise, scale, random);
+  Candidates candidates = OutsideCandidates(outside, k, noise, scale, random);
+  AddSupport(scores, noise, scale, random, candidates);
+  std::vector<SelectedEntry> selected = Largest(std::move(candidates.entries), k, random);
 
-  std::vector<SelectedEntry> selected;
-  size_t next_inside = 0;
-  size_t next_outside = 0;
-  while (static_cast<int64_t>(selected.size()) < k) {
-    const bool from_support = next_outside == noises.size() ||
-                              (next_inside < support.size() && support[next_inside].noisy() > noises[next_outside]);
-    selected.push_back(from_support ? support[next_inside++] : SelectedEntry{-1, 0, noises[next_outside++]});
-  }
-  const std::vector<int32_t> ids = ChooseOutside(scores.ids, node_count, static_cast<int64_t>(next_outside), random);
+  const auto is_outside = [](const SelectedEntry& entry) { return entry.id == kNoId; };
+  const int64_t chosen = std::count_if(selected.begin(), selected.end(), is_outside);
+  const std::vector<int32_t> ids = ChooseOutside(scores.ids, node_count, chosen, random);
   auto id = ids.begin();
   for (SelectedEntry& entry : selected) {
-    if (entry.id < 0) {
+    if (is_outside(entry)) {
       entry.id = *id++;
     }
   }

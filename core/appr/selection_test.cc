@@ -29,14 +29,15 @@ using ::dpar::testing::FixedRandom;
 using ::dpar::testing::kKolmogorovLimit;
 using ::dpar::testing::KolmogorovStatistic;
 using ::dpar::testing::kUnlikely;
+using ::dpar::testing::NoisyEntry;
 using ::dpar::testing::NormalCdf;
 using ::testing::ElementsAre;
 
 using Outcome = std::vector<int32_t>;
 
-Outcome IdsOf(const std::vector<SelectedEntry>& entries) {
+Outcome IdsOf(const std::vector<NoisyEntry>& entries) {
   Outcome ids;
-  for (const SelectedEntry& entry : entries) {
+  for (const NoisyEntry& entry : entries) {
     ids.push_back(entry.id);
   }
   return ids;
@@ -54,13 +55,23 @@ std::string NameOf(const Case& c) {
   return absl::StrCat("N ", c.node_count, " support ", c.scores.ids.size(), " K ", c.k);
 }
 
+// The choice, with noise as far as it is known.
+std::vector<NoisyEntry> Lazy(const Case& c, ScoreNoise noise, RandomSource& random) {
+  std::vector<NoisyEntry> entries;
+  for (const SelectedEntry& entry : SelectTopK(c.scores, c.node_count, c.k, noise, c.scale, random)) {
+    const double score = (entry.score.known().low + entry.score.known().high) / 2;
+    entries.push_back({entry.id, entry.value, c.scale * score - entry.value});
+  }
+  return entries;
+}
+
 // What is promised of every choice, whatever was drawn.
-void ExpectWellFormed(const Case& c, const std::vector<SelectedEntry>& entries) {
+void ExpectWellFormed(const Case& c, const std::vector<NoisyEntry>& entries) {
   const std::vector<double> scores = Dense(c.scores, c.node_count);
   ASSERT_EQ(static_cast<int64_t>(entries.size()), c.k);
   std::set<int32_t> ids;
   double last = std::numeric_limits<double>::infinity();
-  for (const SelectedEntry& entry : entries) {
+  for (const NoisyEntry& entry : entries) {
     ASSERT_GE(entry.id, 0);
     ASSERT_LT(entry.id, c.node_count);
     EXPECT_TRUE(ids.insert(entry.id).second) << "chosen twice: " << entry.id;
@@ -86,8 +97,8 @@ TEST(SelectTopKTest, GivesDistinctSlotsWithTheirScoresInDescendingOrder) {
         }
         SCOPED_TRACE(NameOf(c));
         for (int round = 0; round < 20; ++round) {
-          for (const SelectionNoise noise : {SelectionNoise::kGumbel, SelectionNoise::kGaussian}) {
-            ExpectWellFormed(c, SelectTopK(c.scores, c.node_count, c.k, noise, c.scale, random));
+          for (const ScoreNoise noise : {ScoreNoise::kGumbel, ScoreNoise::kGaussian}) {
+            ExpectWellFormed(c, Lazy(c, noise, random));
           }
         }
       }
@@ -99,7 +110,7 @@ TEST(SelectTopKTest, TheOnlySlotIsChosenWithTheNoiseOfOneDraw) {
   FixedRandom random(2);
   std::vector<double> noises;
   for (int round = 0; round < 20'000; ++round) {
-    const std::vector<SelectedEntry> entries = SelectTopK({}, 1, 1, SelectionNoise::kGumbel, 2, random);
+    const std::vector<NoisyEntry> entries = Lazy({1, {}, 1, 2}, ScoreNoise::kGumbel, random);
     ASSERT_THAT(IdsOf(entries), ElementsAre(0));
     noises.push_back(entries[0].noise / 2);
   }
@@ -110,8 +121,8 @@ TEST(SelectTopKTest, TheOnlySlotIsChosenWithTheNoiseOfOneDraw) {
 TEST(SelectTopKTest, WithNoiseFarBelowTheScoresTheLargestScoresWin) {
   FixedRandom random(3);
   const SparseVector scores = {{70, 3, 999'999'999, 12}, {0.2, 0.5, 0.4, 0.1}};
-  for (const SelectionNoise noise : {SelectionNoise::kGumbel, SelectionNoise::kGaussian}) {
-    EXPECT_THAT(IdsOf(SelectTopK(scores, 1'000'000'000, 3, noise, 1e-6, random)), ElementsAre(3, 999'999'999, 70));
+  for (const ScoreNoise noise : {ScoreNoise::kGumbel, ScoreNoise::kGaussian}) {
+    EXPECT_THAT(IdsOf(Lazy({1'000'000'000, scores, 3, 1e-6}, noise, random)), ElementsAre(3, 999'999'999, 70));
   }
 }
 
@@ -120,7 +131,7 @@ TEST(SelectTopKTest, CostsNothingForTheSlotsOfAHugeGraph) {
   constexpr int64_t kNodes = 2'000'000'000;
   const Case c = {.node_count = kNodes, .scores = {{5, 1'999'999'999}, {1.0, 0.5}}, .k = 10};
   for (int round = 0; round < 1000; ++round) {
-    const auto entries = SelectTopK(c.scores, kNodes, c.k, SelectionNoise::kGaussian, c.scale, random);
+    const auto entries = Lazy(c, ScoreNoise::kGaussian, random);
     ASSERT_EQ(entries.size(), 10U);
     EXPECT_GT(entries[9].noisy(), 5) << "the tenth of two billion normals is near 5.8";
   }
@@ -159,13 +170,9 @@ double PeeledProbability(const Case& c, const Outcome& outcome) {
   return probability;
 }
 
-using Selector = std::function<std::vector<SelectedEntry>(const Case& c, SelectionNoise noise, RandomSource& random)>;
+using Selector = std::function<std::vector<NoisyEntry>(const Case& c, ScoreNoise noise, RandomSource& random)>;
 
-std::vector<SelectedEntry> Lazy(const Case& c, SelectionNoise noise, RandomSource& random) {
-  return SelectTopK(c.scores, c.node_count, c.k, noise, c.scale, random);
-}
-
-std::vector<SelectedEntry> DenseForm(const Case& c, SelectionNoise noise, RandomSource& random) {
+std::vector<NoisyEntry> DenseForm(const Case& c, ScoreNoise noise, RandomSource& random) {
   return DenseTopK(c.scores, c.node_count, c.k, noise, c.scale, random);
 }
 
@@ -179,7 +186,7 @@ size_t NumberOf(const Outcome& outcome, int64_t node_count) {
 }
 
 // How often each outcome came, in the order of OutcomesOf.
-std::vector<int64_t> CountOutcomes(const Case& c, const Selector& select, SelectionNoise noise, int64_t draws,
+std::vector<int64_t> CountOutcomes(const Case& c, const Selector& select, ScoreNoise noise, int64_t draws,
                                    RandomSource& random) {
   std::vector<int64_t> counts(static_cast<size_t>(std::pow(c.node_count, c.k)), 0);
   for (int64_t i = 0; i < draws; ++i) {
@@ -201,7 +208,7 @@ std::vector<double> PeeledCounts(const Case& c, int64_t draws) {
   return expected;
 }
 
-constexpr int64_t kDraws = 1'000'000;
+constexpr int64_t kDraws = 400'000;
 
 const SparseVector kNone = {};
 const SparseVector kTwo = {{3, 1}, {0.9, 0.4}};
@@ -219,7 +226,7 @@ TEST(SelectTopKTest, GumbelNoiseIsThePeeledExponentialMechanism) {
   int64_t comparisons = 0;
   for (const Case& c : CasesOfFive()) {
     SCOPED_TRACE(NameOf(c));
-    const std::vector<int64_t> counts = CountOutcomes(c, Lazy, SelectionNoise::kGumbel, kDraws, random);
+    const std::vector<int64_t> counts = CountOutcomes(c, Lazy, ScoreNoise::kGumbel, kDraws, random);
     const std::vector<double> expected = PeeledCounts(c, kDraws);
     for (size_t i = 0; i < counts.size(); ++i) {
       const double deviation = std::sqrt(expected[i] * (1 - expected[i] / static_cast<double>(kDraws)));
@@ -235,7 +242,7 @@ TEST(SelectTopKTest, GumbelNoiseIsThePeeledExponentialMechanism) {
 TEST(SelectTopKTest, TheDenseFormIsThePeeledExponentialMechanismToo) {
   FixedRandom random(6);
   const Case c = {.node_count = 5, .scores = kThree, .k = 2, .scale = 0.7};
-  const auto counts = CountOutcomes(c, DenseForm, SelectionNoise::kGumbel, kDraws, random);
+  const auto counts = CountOutcomes(c, DenseForm, ScoreNoise::kGumbel, kDraws, random);
   EXPECT_GT(ChiSquareTail(counts, PeeledCounts(c, kDraws)), kUnlikely);
 }
 
@@ -282,7 +289,7 @@ TEST(SelectTopKTest, GaussianNoiseChoosesWithTheProbabilitiesOfItsIntegral) {
     }
     SCOPED_TRACE(NameOf(c));
     const std::vector<Outcome> outcomes = OutcomesOf(c.node_count, c.k);
-    const std::vector<int64_t> counts = CountOutcomes(c, Lazy, SelectionNoise::kGaussian, kDraws, random);
+    const std::vector<int64_t> counts = CountOutcomes(c, Lazy, ScoreNoise::kGaussian, kDraws, random);
     double total = 0;
     for (size_t i = 0; i < outcomes.size(); ++i) {
       const double probability = GaussianProbability(c, outcomes[i]);
@@ -301,8 +308,8 @@ TEST(SelectTopKTest, GaussianNoiseChoosesAsTheDenseFormDoes) {
   FixedRandom random(7);
   for (const Case& c : CasesOfFive()) {
     SCOPED_TRACE(NameOf(c));
-    const auto lazy = CountOutcomes(c, Lazy, SelectionNoise::kGaussian, kDraws / 4, random);
-    const auto dense = CountOutcomes(c, DenseForm, SelectionNoise::kGaussian, kDraws / 4, random);
+    const auto lazy = CountOutcomes(c, Lazy, ScoreNoise::kGaussian, kDraws / 4, random);
+    const auto dense = CountOutcomes(c, DenseForm, ScoreNoise::kGaussian, kDraws / 4, random);
     // False-alarm rate 1e-6 each.
     EXPECT_GT(TwoSampleTail(lazy, dense), kUnlikely);
   }
@@ -311,7 +318,7 @@ TEST(SelectTopKTest, GaussianNoiseChoosesAsTheDenseFormDoes) {
 TEST(SelectTopKTest, GaussianNoiseChoosesUniformlyWithoutScores) {
   FixedRandom random(8);
   const Case c = {.node_count = 5, .scores = kNone, .k = 3};
-  EXPECT_GT(ChiSquareTail(CountOutcomes(c, Lazy, SelectionNoise::kGaussian, kDraws, random)), kUnlikely);
+  EXPECT_GT(ChiSquareTail(CountOutcomes(c, Lazy, ScoreNoise::kGaussian, kDraws, random)), kUnlikely);
 }
 
 TEST(SelectTopKTest, ListingTheFreeSlotsAndDrawingThemGiveTheSameDistribution) {
@@ -321,7 +328,7 @@ TEST(SelectTopKTest, ListingTheFreeSlotsAndDrawingThemGiveTheSameDistribution) {
     for (const int64_t k : {1, 2}) {
       const Case c = {.node_count = node_count, .scores = {{7, 20}, {1.5, 0.8}}, .k = k, .scale = 0.7};
       SCOPED_TRACE(NameOf(c));
-      const auto counts = CountOutcomes(c, Lazy, SelectionNoise::kGumbel, kDraws / 4, random);
+      const auto counts = CountOutcomes(c, Lazy, ScoreNoise::kGumbel, kDraws / 4, random);
       // False-alarm rate 1e-6 each.
       EXPECT_GT(ChiSquareTail(counts, PeeledCounts(c, kDraws / 4)), kUnlikely);
     }
@@ -342,7 +349,7 @@ Case Realistic(double strongest) {
   return c;
 }
 
-Case RealisticFor(SelectionNoise noise) { return Realistic(noise == SelectionNoise::kGumbel ? 5 : 2.5); }
+Case RealisticFor(ScoreNoise noise) { return Realistic(noise == ScoreNoise::kGumbel ? 5 : 2.5); }
 
 // What is compared of many rows.
 struct Rows {
@@ -354,7 +361,7 @@ struct Rows {
   std::vector<double> outside;          // slots chosen outside it
 };
 
-Rows DrawRows(const Case& c, const Selector& select, SelectionNoise noise, int64_t draws, RandomSource& random) {
+Rows DrawRows(const Case& c, const Selector& select, ScoreNoise noise, int64_t draws, RandomSource& random) {
   std::map<int32_t, size_t> place;
   for (size_t i = 0; i < c.scores.ids.size(); ++i) {
     place[c.scores.ids[i]] = i;
@@ -362,11 +369,11 @@ Rows DrawRows(const Case& c, const Selector& select, SelectionNoise noise, int64
   Rows rows;
   rows.support_counts.assign(c.scores.ids.size(), 0);
   for (int64_t draw = 0; draw < draws; ++draw) {
-    const std::vector<SelectedEntry> entries = select(c, noise, random);
+    const std::vector<NoisyEntry> entries = select(c, noise, random);
     rows.largest.push_back(entries.front().noisy());
     rows.last.push_back(entries.back().noisy());
     int64_t inside = 0;
-    for (const SelectedEntry& entry : entries) {
+    for (const NoisyEntry& entry : entries) {
       const auto found = place.find(entry.id);
       if (found == place.end()) {
         continue;
@@ -395,7 +402,7 @@ double SharesApart(int64_t first, int64_t second, int64_t draws) {
 constexpr double kTooFarApart = 5;
 constexpr int64_t kRealisticDraws = 10'000;
 
-class RealisticSelectionTest : public ::testing::TestWithParam<SelectionNoise> {};
+class RealisticSelectionTest : public ::testing::TestWithParam<ScoreNoise> {};
 
 TEST_P(RealisticSelectionTest, TheLazyFormIsTheDenseForm) {
   FixedRandom random(10);
@@ -461,7 +468,7 @@ TEST_P(RealisticSelectionTest, SlotsOutsideTheSupportAreEquallyLikely) {
   }
   int64_t total = 0;
   for (int64_t draw = 0; draw < 4 * kRealisticDraws; ++draw) {
-    for (const SelectedEntry& entry : Lazy(c, GetParam(), random)) {
+    for (const NoisyEntry& entry : Lazy(c, GetParam(), random)) {
       const int32_t place = rank[static_cast<size_t>(entry.id)];
       if (place >= 0) {
         ++counts[static_cast<size_t>(place) * kBins / static_cast<size_t>(outside)];
@@ -476,12 +483,12 @@ TEST_P(RealisticSelectionTest, SlotsOutsideTheSupportAreEquallyLikely) {
   EXPECT_GT(ChiSquareTail(counts, expected), kUnlikely);
 }
 
-std::string NoiseName(const ::testing::TestParamInfo<SelectionNoise>& info) {
-  return info.param == SelectionNoise::kGumbel ? "Gumbel" : "Gaussian";
+std::string NoiseName(const ::testing::TestParamInfo<ScoreNoise>& info) {
+  return info.param == ScoreNoise::kGumbel ? "Gumbel" : "Gaussian";
 }
 
-INSTANTIATE_TEST_SUITE_P(Noise, RealisticSelectionTest,
-                         ::testing::Values(SelectionNoise::kGumbel, SelectionNoise::kGaussian), NoiseName);
+INSTANTIATE_TEST_SUITE_P(Noise, RealisticSelectionTest, ::testing::Values(ScoreNoise::kGumbel, ScoreNoise::kGaussian),
+                         NoiseName);
 
 }  // namespace
 }  // namespace dpar

@@ -42,8 +42,9 @@ constexpr const char* kAccountantMethod =
     "directions, the larger; epsilon rounded up";
 constexpr const char* kWithoutNoise = "without clipping and without noise, what is otherwise this: ";
 constexpr const char* kRandomSource =
-    "AES-256 in counter mode, keyed from the kernel's generator and re-keyed as it runs; normals by Box-Muller from "
-    "a 64-bit radius and a 53-bit angle, which leaves out a mass of 2^-64 a pair of draws";
+    "AES-256 in counter mode, keyed from the kernel's generator and re-keyed as it runs; given uniform bits, noise is "
+    "exactly an ideal variate rounded to its lattice, and selections and samples have exactly their probabilities: "
+    "bits are drawn until they decide";
 constexpr const char* kPublicRandomSource =
     "not private: for a dataset declared public the caller may have fixed the random stream";
 constexpr const char* kNoNoise = "not private: noise was off, which only a dataset declared public allows";

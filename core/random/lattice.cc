@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 
@@ -11,61 +12,70 @@ namespace dpar {
 namespace {
 
 constexpr size_t kBlock = 1024;
-constexpr double kLargestSteps = 0x1p61;
+constexpr int64_t kLargestSteps = int64_t{1} << 61U;
 constexpr double kFewSteps = 0x1p50;
-constexpr double kLargestNoise = 45;  // of any sampler, in scales
 
 // The value in lattice steps.
 int64_t ToSteps(double value, double step) {
+  constexpr auto kLargest = static_cast<double>(kLargestSteps);
   const double steps = value / step;
   if (!std::isfinite(value) || std::isnan(steps)) {
     return 0;
   }
-  return std::llrint(std::clamp(steps, -kLargestSteps, kLargestSteps));
+  return std::llrint(std::clamp(steps, -kLargest, kLargest));
 }
 
-using FillNoise = void (*)(RandomSource&, std::span<double>);
+using FillSteps = void (*)(RandomSource&, double, std::span<int64_t>);
 
-// The nearest integer, of equally near ones the even one, for |x| < 2^51: what llrint gives, in vector instructions.
-[[gnu::always_inline]] inline double NearestInteger(double x) { return (x + 0x1.8p52) - 0x1.8p52; }
+// A double x + kToWhole with |x| < 2^51 is rounded to a whole number, of equally near ones the even one, which its low
+// bits hold: llrint and the conversion back, in vector instructions.
+constexpr double kToWhole = 0x1.8p52;
+[[gnu::always_inline]] inline double NearestInteger(double x) { return (x + kToWhole) - kToWhole; }
+[[gnu::always_inline]] inline double WholeDouble(int64_t integer) {
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(kToWhole) + static_cast<uint64_t>(integer)) - kToWhole;
+}
 
-// Whether all values are finite and within kFewSteps of 0.
-bool AreFewSteps(std::span<const double> values, double steps_per_unit) {
-  bool few = true;
-  for (const double value : values) {
-    few &= std::abs(value * steps_per_unit) < kFewSteps;
+// Whether all values, in steps, and all noise are within kFewSteps of 0. A double that is not, or is not finite, has a
+// pattern of bits from that of kFewSteps on. A difference below 0 has its highest bit set.
+bool AreFewSteps(std::span<const double> values, double steps_per_unit, std::span<const int64_t> noise) {
+  constexpr uint64_t kMagnitude = ~(uint64_t{1} << 63U);
+  constexpr auto kFew = static_cast<uint64_t>(kFewSteps);
+  uint64_t differences = 0;
+  uint64_t shifted = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const uint64_t steps = std::bit_cast<uint64_t>(values[i] * steps_per_unit) & kMagnitude;
+    differences |= (std::bit_cast<uint64_t>(kFewSteps) - 1) - steps;
+    shifted |= static_cast<uint64_t>(noise[i]) + kFew;
   }
-  return few;
+  return (differences & ~kMagnitude) == 0 && shifted < 2 * kFew;
 }
 
-// values[i] = the sum of both in steps, rounded each. The two forms give the same bits where both may be used.
-void AddFewSteps(std::span<const double> noise, double scale, double step, std::span<double> values) {
+// values[i] = the sum of both in steps. The two forms give the same bits where both may be used.
+void AddFewSteps(std::span<const int64_t> noise, double step, std::span<double> values) {
   const double steps_per_unit = 1 / step;
   for (size_t i = 0; i < values.size(); ++i) {
-    const double value_steps = NearestInteger(values[i] * steps_per_unit);
-    values[i] = (value_steps + NearestInteger(noise[i] * (scale * steps_per_unit))) * step;
+    values[i] = (NearestInteger(values[i] * steps_per_unit) + WholeDouble(noise[i])) * step;
   }
 }
 
-void AddAnySteps(std::span<const double> noise, double scale, double step, std::span<double> values) {
+void AddAnySteps(std::span<const int64_t> noise, double step, std::span<double> values) {
   for (size_t i = 0; i < values.size(); ++i) {
-    const int64_t released = ToSteps(values[i], step) + ToSteps(noise[i] * scale, step);
-    values[i] = static_cast<double>(released) * step;
+    values[i] = AddNoiseSteps(values[i], noise[i], step);
   }
 }
 
-void AddNoise(RandomSource& random, FillNoise fill, double scale, int lattice_bits, std::span<double> values) {
+void AddNoise(RandomSource& random, FillSteps fill, double scale, int lattice_bits, std::span<double> values) {
   const double step = LatticeStep(scale, lattice_bits);
-  const bool noise_is_few_steps = kLargestNoise * (scale / step) < kFewSteps && std::isfinite(1 / step);
-  std::array<double, kBlock> noise{};
+  const double steps_per_scale = StepsPerScale(scale, lattice_bits);
+  std::array<int64_t, kBlock> noise{};
   while (!values.empty()) {
     const std::span<double> block = values.first(std::min(values.size(), kBlock));
-    const std::span<double> block_noise = std::span(noise).first(block.size());
-    fill(random, block_noise);
-    if (noise_is_few_steps && AreFewSteps(block, 1 / step)) {
-      AddFewSteps(block_noise, scale, step, block);
+    const std::span<int64_t> block_noise = std::span(noise).first(block.size());
+    fill(random, steps_per_scale, block_noise);
+    if (std::isfinite(1 / step) && AreFewSteps(block, 1 / step, block_noise)) {
+      AddFewSteps(block_noise, step, block);
     } else {
-      AddAnySteps(block_noise, scale, step, block);
+      AddAnySteps(block_noise, step, block);
     }
     values = values.subspan(block.size());
   }
@@ -77,16 +87,26 @@ double LatticeStep(double noise_scale, int lattice_bits) {
   return std::ldexp(1.0, std::ilogb(noise_scale) - lattice_bits);
 }
 
-double RoundToLattice(double value, double step) { return std::nearbyint(value / step) * step; }
+double StepsPerScale(double noise_scale, int lattice_bits) {
+  return std::ldexp(noise_scale, lattice_bits - std::ilogb(noise_scale));
+}
 
 double TruncateToLattice(double value, double step) { return std::trunc(value / step) * step; }
 
+double AddNoiseSteps(double value, int64_t noise_steps, double step) {
+  // The bound is put on the sum, not on the noise, so that the release is a function of the sum.
+  static_assert(kLargestNoiseSteps - kLargestSteps >= kLargestSteps,
+                "noise at its bound makes every sum reach its own");
+  const int64_t released = std::clamp(ToSteps(value, step) + noise_steps, -kLargestSteps, kLargestSteps);
+  return static_cast<double>(released) * step;
+}
+
 void AddLatticeNoise(RandomSource& random, double noise_stddev, int lattice_bits, std::span<double> values) {
-  AddNoise(random, FillGaussian, noise_stddev, lattice_bits, values);
+  AddNoise(random, FillGaussianSteps, noise_stddev, lattice_bits, values);
 }
 
 void AddLatticeLaplace(RandomSource& random, double scale, int lattice_bits, std::span<double> values) {
-  AddNoise(random, FillLaplace, scale, lattice_bits, values);
+  AddNoise(random, FillLaplaceSteps, scale, lattice_bits, values);
 }
 
 }  // namespace dpar

@@ -28,21 +28,11 @@ TEST(LatticeStep, IsAPowerOfTwoAtMostTheScaledDeviation) {
   EXPECT_EQ(LatticeStep(0.3, 0), 0.25);
 }
 
-TEST(RoundToLattice, GoesToTheNearestMultiple) {
-  EXPECT_EQ(RoundToLattice(0.7, 0.25), 0.75);
-  EXPECT_EQ(RoundToLattice(-0.7, 0.25), -0.75);
-  EXPECT_EQ(RoundToLattice(0.6, 0.25), 0.5);
-  EXPECT_EQ(RoundToLattice(5, 4), 4);
-  EXPECT_EQ(RoundToLattice(7, 4), 8);
-  EXPECT_EQ(RoundToLattice(0.1, 0.25), 0);
-  EXPECT_EQ(RoundToLattice(0, 0.25), 0);
-}
-
-TEST(RoundToLattice, TiesGoToTheEvenMultiple) {
-  EXPECT_EQ(RoundToLattice(0.125, 0.25), 0);
-  EXPECT_EQ(RoundToLattice(0.375, 0.25), 0.5);
-  EXPECT_EQ(RoundToLattice(-0.375, 0.25), -0.5);
-  EXPECT_EQ(RoundToLattice(-0.625, 0.25), -0.5);
+TEST(StepsPerScale, IsTheScaleInStepsExactly) {
+  EXPECT_EQ(StepsPerScale(1.0, 30), 0x1p30);
+  EXPECT_EQ(StepsPerScale(12.0, 10), 1536);
+  EXPECT_EQ(StepsPerScale(0.3, 24) * LatticeStep(0.3, 24), 0.3);
+  EXPECT_EQ(StepsPerScale(0x1.8p-900, 24), 0x1.8p24);
 }
 
 TEST(TruncateToLattice, GoesTowardsZero) {
@@ -54,29 +44,39 @@ TEST(TruncateToLattice, GoesTowardsZero) {
   EXPECT_EQ(TruncateToLattice(0, 0.25), 0);
 }
 
-TEST(RoundAndTruncateToLattice, KeepMultiplesAndMoveOthersLessThanTheyMay) {
+TEST(TruncateToLattice, KeepsMultiplesAndMovesOthersByLessThanAStep) {
   FixedRandom random(10);
   for (const double step : {0x1p-40, 0x1p-3, 1.0, 0x1p9}) {
     for (int i = 0; i < 10'000; ++i) {
       const double value = (UniformReal(random) - 0.5) * 0x1p20;
-      const double rounded = RoundToLattice(value, step);
       const double truncated = TruncateToLattice(value, step);
-      EXPECT_LE(std::abs(rounded - value), step / 2);
       EXPECT_LE(std::abs(truncated), std::abs(value));
       EXPECT_LT(std::abs(truncated - value), step);
-      EXPECT_EQ(std::fmod(rounded, step), 0);
       EXPECT_EQ(std::fmod(truncated, step), 0);
-      EXPECT_EQ(RoundToLattice(rounded, step), rounded);
-      EXPECT_EQ(TruncateToLattice(rounded, step), rounded);
       EXPECT_EQ(TruncateToLattice(truncated, step), truncated);
     }
   }
-}
-
-TEST(RoundAndTruncateToLattice, AreExactUpToTheStatedBound) {
-  EXPECT_EQ(RoundToLattice(0x1p52 - 0.5, 1), 0x1p52);
   EXPECT_EQ(TruncateToLattice(0x1p52 - 0.5, 1), 0x1p52 - 1);
   EXPECT_EQ(TruncateToLattice(-0x1p52 + 0.5, 1), -0x1p52 + 1);
+}
+
+TEST(AddNoiseSteps, RoundsTheValueToTheNearestMultipleAndTiesToTheEvenOne) {
+  EXPECT_EQ(AddNoiseSteps(0.7, 0, 0.25), 0.75);
+  EXPECT_EQ(AddNoiseSteps(-0.7, 2, 0.25), -0.25);
+  EXPECT_EQ(AddNoiseSteps(5, -1, 4), 0);
+  EXPECT_EQ(AddNoiseSteps(0.125, 0, 0.25), 0);
+  EXPECT_EQ(AddNoiseSteps(0.375, 0, 0.25), 0.5);
+  EXPECT_EQ(AddNoiseSteps(-0.625, 0, 0.25), -0.5);
+}
+
+TEST(AddNoiseSteps, BoundsTheSumSoThatItIsAFunctionOfTheSum) {
+  constexpr int64_t kNoiseBound = int64_t{1} << 62U;
+  for (const double value : {0.0, 1e300, -1e300, std::nan("")}) {
+    EXPECT_EQ(AddNoiseSteps(value, kNoiseBound, 0.5), 0x1p60) << value;
+    EXPECT_EQ(AddNoiseSteps(value, -kNoiseBound, 0.5), -0x1p60) << value;
+  }
+  EXPECT_EQ(AddNoiseSteps(1e300, -(int64_t{1} << 61U), 0.5), 0);
+  EXPECT_EQ(AddNoiseSteps(std::numeric_limits<double>::infinity(), 3, 0.5), 1.5);
 }
 
 TEST(AddLatticeNoise, EveryReleaseIsOnTheLattice) {
@@ -176,11 +176,11 @@ TEST(AddLatticeNoise, NothingInNothingOut) {
 }
 
 TEST(AddLatticeNoise, IsTheRoundedValuePlusTheRoundedNoise) {
-  // Radius sqrt(2 * 64 log 2) = 9.4192... at an angle of 0; steps of 1/4.
-  ScriptedRandom random({0, 0x0008000000000000U});
+  // The radius of U = 1/2 is sqrt(2 log 2) = 1.177, at an angle of 0; steps of 1/4.
+  ScriptedRandom random({uint64_t{1} << 63U, 0});
   std::vector<double> values = {0.3};
   AddLatticeNoise(random, 1.0, 2, values);
-  EXPECT_EQ(values[0], 0.25 + 9.5);
+  EXPECT_EQ(values[0], 0.25 + 1.25);
 }
 
 TEST(AddLatticeNoise, IsGaussianAcrossBlocks) {
@@ -193,7 +193,7 @@ TEST(AddLatticeNoise, IsGaussianAcrossBlocks) {
 
 TEST(AddLatticeLaplace, IsTheRoundedValuePlusTheRoundedNoise) {
   // The magnitude log 2 = 0.693..., once with each sign; steps of 1/4, and scale 1.5 in them.
-  ScriptedRandom random({0x7ffffffffffffffeU, 0x7fffffffffffffffU});
+  ScriptedRandom random({0x8000000000000000U, 0x8000000000000001U});
   std::vector<double> values = {0.3, 0.3};
   AddLatticeLaplace(random, 1.5, 2, values);
   EXPECT_EQ(values[0], 0.25 + 1.0);
@@ -206,7 +206,7 @@ TEST(AddLatticeLaplace, EveryReleaseIsOnTheLattice) {
   AddLatticeLaplace(random, 12.5, kBits, values);
   const double step = LatticeStep(12.5, kBits);
   for (const double value : values) {
-    EXPECT_EQ(RoundToLattice(value, step), value);
+    EXPECT_EQ(std::nearbyint(value / step) * step, value);
   }
 }
 

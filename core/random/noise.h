@@ -1,36 +1,57 @@
-// Continuous noise. The low bits of what is drawn here are porous: values that leave the process are rounded to a
-// lattice first (core/random/lattice.h), and selections argue their own precision.
+// Gaussian and Laplace noise, rounded to whole steps of a lattice: exactly.
 //
-// Every draw starts from 64 uniform bits, mapped to (0, 1] in steps of 2^-64 near 0 and 2^-53 near 1. So what Fill...
-// draws has these errors: an exponential above 44.37 never occurs (mass 2^-64), a Laplace magnitude above 43.67 (mass
-// 2^-63); exponentials near 0 come in steps of 2^-53, none below 2^-54. Logarithms are within 2^-50 of themselves,
-// those of Gumbel variables near 0 within 2^-50. Time is linear in what is drawn; memory is
-// constant.
+// A draw is a function of uniform numbers of infinitely many bits. Some of the bits are drawn first. They leave an
+// interval of values open, and evaluating the function in doubles widens it by a proven bound. If the interval lies in
+// one cell of the lattice, the cell is the result. If it straddles a border, more bits are drawn and the function is
+// evaluated in intervals of higher precision (core/random/interval.h) until it does not. So every cell comes out with
+// the probability that the ideal distribution gives it, in the tails too. docs/privacy.md has the bounds.
+//
+// Time is linear in what is drawn; about one pair of normals in 2^18 needs more bits. Memory is constant.
 #ifndef DPAR_CORE_RANDOM_NOISE_H_
 #define DPAR_CORE_RANDOM_NOISE_H_
 
+#include <array>
+#include <cstdint>
 #include <span>
 
+#include "core/random/lazy_uniform.h"
 #include "core/random/random.h"
 
 namespace dpar {
 
-// Independent standard normals by Box-Muller, the radius from 64 bits and the angle from 53. The sampler's own error:
-// radii above 9.42 never occur (mass 2^-64 a pair), radii are further apart than 2^-k, k up to 43, only in a tail of
-// mass about 2^(k-64), and angles and radii are rounded to doubles.
-void FillGaussian(RandomSource& random, std::span<double> out);
+// Whole steps beyond this, either way, come out as this.
+inline constexpr int64_t kLargestNoiseSteps = int64_t{1} << 62U;
 
-// Independent standard exponentials: density e^-x.
-void FillExponential(RandomSource& random, std::span<double> out);
+// Each out[i] is the whole number nearest to steps_per_deviation z, with z an independent standard normal.
+void FillGaussianSteps(RandomSource& random, double steps_per_deviation, std::span<int64_t> out);
 
-// One standard exponential with full relative precision at both ends: 2^-64 to 44.37.
-double Exponential(RandomSource& random);
+// Each out[i] is the whole number nearest to steps_per_scale z, with z an independent Laplace variable of scale 1.
+void FillLaplaceSteps(RandomSource& random, double steps_per_scale, std::span<int64_t> out);
 
-// Independent standard Gumbel variables: -log of an exponential, with distribution function exp(-e^-x).
-void FillGumbel(RandomSource& random, std::span<double> out);
+// A direction: which eighth of a turn, as two signs and an exchange of coordinates, and where in it.
+struct LazyTurn {
+  // From a word: the signs of both coordinates, the exchange, and in the lowest 52 bits the place in the eighth.
+  explicit LazyTurn(uint64_t word);
+  LazyTurn(uint64_t eighth_bits, LazyUniform place_in_eighth);
 
-// Independent Laplace variables of scale 1: density e^-|x| / 2.
-void FillLaplace(RandomSource& random, std::span<double> out);
+  // The absolute value of this coordinate (0 or 1) of the point on the unit circle.
+  Interval EncloseCoordinate(size_t coordinate, int precision, RandomSource& random);
+
+  std::array<bool, 2> is_negative;
+  bool is_exchanged;
+  LazyUniform place;  // times pi / 4 is the angle
+};
+
+// The first coordinate of the point at this radius in the direction of a word, as far as the word tells.
+Enclosure KnownNormal(const Enclosure& radius, uint64_t turn);
+
+// The two normals with the radius sqrt(-2 log U) in this direction, as FillGaussianSteps gives them, without the way
+// through doubles.
+std::array<int64_t, 2> GaussianPairSteps(LazyUniform radius, LazyTurn turn, double steps_per_deviation,
+                                         RandomSource& random);
+
+// The Laplace variable of magnitude -log U, likewise.
+int64_t LaplaceSteps(LazyUniform magnitude, bool is_negative, double steps_per_scale, RandomSource& random);
 
 }  // namespace dpar
 

@@ -1,33 +1,31 @@
 #include "core/random/order_statistics.h"
 
-#include <boost/math/special_functions/erf.hpp>
-#include <cmath>
-#include <numbers>
-
-#include "core/random/noise.h"
+#include <utility>
 
 namespace dpar {
-namespace {
 
-// Plain doubles: 80-bit arithmetic is several times slower and nothing here needs it.
-using Policy = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
-
-// The z above which a standard normal lies with this probability, 0 < probability <= 1/2.
-double UpperQuantile(double probability) {
-  return std::numbers::sqrt2 * boost::math::erfc_inv(2 * probability, Policy());
+AscendingExponentials AscendingExponentials::OfOne(uint64_t bits) {
+  AscendingExponentials one(1);
+  one.Append(LazyUniform(bits));
+  return one;
 }
 
-}  // namespace
+Enclosure AscendingExponentials::Next(RandomSource& random) { return Append(LazyUniform(UniformBits(random))); }
 
-double AscendingExponentials::Next(RandomSource& random) {
-  last_ += Exponential(random) / static_cast<double>(remaining_--);
+Enclosure AscendingExponentials::Append(LazyUniform uniform) {
+  const Enclosure exponential = uniform.KnownExponential();
+  const auto left = static_cast<double>(remaining());
+  last_ = Outward(last_.low + exponential.low / left, last_.high + exponential.high / left);
+  uniforms_.push_back(std::move(uniform));
   return last_;
 }
 
-double GumbelAt(double t) { return -std::log(t); }
-
-double GaussianAt(double t) {
-  return t < std::numbers::ln2 ? UpperQuantile(-std::expm1(-t)) : -UpperQuantile(std::exp(-t));
+Interval AscendingExponentials::Enclose(size_t place, int precision, RandomSource& random) {
+  Interval sum(precision);
+  for (size_t i = 0; i <= place; ++i) {
+    sum.Add(uniforms_[i].EncloseExponential(precision, random).Divide(population_ - static_cast<int64_t>(i)));
+  }
+  return sum;
 }
 
 }  // namespace dpar

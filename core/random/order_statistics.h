@@ -1,35 +1,43 @@
-// The largest of many independent noises without drawing them all.
+// The smallest of many independent exponential variables without drawing them all.
 //
-// If U is uniform, -log U is a standard exponential, so the largest of n noises with distribution function F comes from
-// the smallest of n exponentials: F^-1(exp(-t)). The smallest is an exponential over n, and what the next one adds to
-// it is an exponential over n - 1, and so on (Renyi 1953). The sequence has exactly the distribution of the sorted
-// sample. Small t is the tail of large noise; exponentials are drawn with full relative precision there.
+// The smallest of n is an exponential over n, and what the next one adds to it is an exponential over n - 1, and so on
+// (Renyi 1953). The sequence has exactly the distribution of the sorted sample. Its members are real numbers of which
+// only as many bits are drawn as are asked for.
 #ifndef DPAR_CORE_RANDOM_ORDER_STATISTICS_H_
 #define DPAR_CORE_RANDOM_ORDER_STATISTICS_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "core/random/enclosure.h"
+#include "core/random/interval.h"
+#include "core/random/lazy_uniform.h"
 #include "core/random/random.h"
 
 namespace dpar {
 
-// `population` standard exponentials in ascending order, one at a time in constant time.
+// `population` standard exponentials in ascending order.
 class AscendingExponentials {
  public:
-  explicit AscendingExponentials(int64_t population) : remaining_(population) {}
+  explicit AscendingExponentials(int64_t population) : population_(population) {}
+  // One exponential, -log of a uniform number that starts with these 64 bits.
+  static AscendingExponentials OfOne(uint64_t bits);
 
-  [[nodiscard]] int64_t remaining() const { return remaining_; }
-  // The next one; remaining() must be above 0.
-  double Next(RandomSource& random);
+  [[nodiscard]] int64_t remaining() const { return population_ - static_cast<int64_t>(uniforms_.size()); }
+  // Draws the first bits of the next one, in constant time, and gives what they tell. remaining() must be above 0.
+  Enclosure Next(RandomSource& random);
+
+  // The one at this place, counted from 0, of those drawn. O(place).
+  Interval Enclose(size_t place, int precision, RandomSource& random);
 
  private:
-  int64_t remaining_;
-  double last_ = 0;
-};
+  Enclosure Append(LazyUniform uniform);
 
-// The standard Gumbel and normal quantile at exp(-t), for t from 1e-29, the least that is drawn for 2^32 slots, to 60.
-double GumbelAt(double t);
-double GaussianAt(double t);
+  int64_t population_;
+  std::vector<LazyUniform> uniforms_;
+  Enclosure last_;
+};
 
 }  // namespace dpar
 

@@ -4,9 +4,40 @@
 #include <numeric>
 
 #include "absl/container/flat_hash_map.h"
-#include "core/random/noise.h"
+#include "core/random/enclosure.h"
+#include "core/random/interval.h"
+#include "core/random/lazy_uniform.h"
 
 namespace dpar {
+namespace {
+
+constexpr int kRatePrecision = 128;
+
+// -log(1 - probability), for 0 < probability < 1.
+Interval EncloseRate(double probability, int precision) {
+  Interval rate = Interval::Quotient(-probability, 1, precision);
+  rate.LogOnePlus().Negate();
+  return rate;
+}
+
+// The whole part of an exponential over the rate, or some number from `enough` on where that is.
+int64_t DrawGap(RandomSource& random, double probability, const Enclosure& rate, int64_t enough) {
+  LazyUniform uniform(UniformBits(random));
+  const Enclosure exponential = uniform.KnownExponential();
+  const Enclosure gap = Outward(exponential.low / rate.high, exponential.high / rate.low);
+  const double whole = std::floor(gap.low);
+  if (whole >= static_cast<double>(enough)) {
+    return enough;
+  }
+  if (whole == std::floor(gap.high)) {
+    return static_cast<int64_t>(whole);
+  }
+  return AtRisingPrecision([&](int precision) {
+    return uniform.EncloseExponential(precision, random).Divide(EncloseRate(probability, precision)).Floor();
+  });
+}
+
+}  // namespace
 
 std::vector<int64_t> SampleWithoutReplacement(RandomSource& random, int64_t population, int64_t count) {
   // The first `count` steps of a Fisher-Yates shuffle, of which only the moved places are stored.
@@ -35,14 +66,14 @@ std::vector<int64_t> PoissonSubset(RandomSource& random, int64_t population, dou
     std::iota(selected.begin(), selected.end(), int64_t{0});
     return selected;
   }
-  const double rate = -std::log1p(-probability);
+  const Enclosure rate = EncloseRate(probability, kRatePrecision).Doubles();
   int64_t next = 0;
   while (true) {
-    const double gap = std::floor(Exponential(random) / rate);
-    if (!(gap < static_cast<double>(population - next))) {
+    const int64_t gap = DrawGap(random, probability, rate, population - next);
+    if (gap >= population - next) {
       return selected;
     }
-    next += static_cast<int64_t>(gap);
+    next += gap;
     selected.push_back(next++);
   }
 }

@@ -130,15 +130,35 @@ TEST(SampleWithoutReplacement, AHugePopulationCostsOnlyWhatIsDrawn) {
 }
 
 TEST(PoissonSubset, SkipsGeometricGaps) {
-  // At 1/2 a gap is the whole part of -log2 of a uniform value: 0.3 gives 1, nearly 1 gives 0, 2^-64 leaves.
-  const auto three_tenths = static_cast<uint64_t>(0.6 * 0x1p64) | 1U;
-  ScriptedRandom random({three_tenths, 0, 0, three_tenths, 1});
+  // At 1/2 a gap is the whole part of -log2 of a uniform value: 0.3 gives 1, nearly 1 gives 0, 2^-63 leaves.
+  const auto three_tenths = static_cast<uint64_t>(0.3 * 0x1p64);
+  ScriptedRandom random({three_tenths, kAllOnes, kAllOnes, three_tenths, 1});
   EXPECT_THAT(PoissonSubset(random, 60, 0.5), ElementsAre(1, 2, 3, 5));
 }
 
 TEST(PoissonSubset, EndsAtThePopulation) {
-  ScriptedRandom random({0, 0, 0, 0});
+  ScriptedRandom random({kAllOnes, kAllOnes, kAllOnes, kAllOnes});
   EXPECT_THAT(PoissonSubset(random, 3, 0.5), ElementsAre(0, 1, 2));
+}
+
+TEST(PoissonSubset, DrawsMoreBitsWhereAGapIsNotSure) {
+  // 64 bits of 1/2 leave open on which side of 1/2 the uniform value is. What follows is above: a gap of 0.
+  constexpr uint64_t kHalf = uint64_t{1} << 63U;
+  ScriptedRandom above({kHalf, 1, kAllOnes, kAllOnes});
+  EXPECT_THAT(PoissonSubset(above, 2, 0.5), ElementsAre(0, 1));
+  ScriptedRandom below({kHalf - 1, 1, kAllOnes});
+  EXPECT_THAT(PoissonSubset(below, 2, 0.5), ElementsAre(1));
+}
+
+TEST(PoissonSubset, TakesTheProbabilityAsItIs) {
+  // One value at the double next to 1/2: it is not selected up to a uniform value of exactly 1 - probability, of which
+  // the 54th and later bits are told by further words.
+  const double probability = 0.5 + 0x1p-53;
+  constexpr uint64_t kBorder = (uint64_t{1} << 63U) - (uint64_t{1} << 11U);
+  for (const uint64_t bits : {kBorder - 1, kBorder}) {
+    ScriptedRandom random({bits, uint64_t{1} << 32U, kAllOnes});
+    EXPECT_EQ(PoissonSubset(random, 1, probability).size(), bits < kBorder ? 0U : 1U);
+  }
 }
 
 TEST(PoissonSubset, EverySubsetHasItsProbability) {

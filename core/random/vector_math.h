@@ -21,8 +21,11 @@ namespace dpar {
   return (ExactDouble(bits >> 32U) * 0x1p32 + (ExactDouble(bits & 0xffffffffU) + 1)) * 0x1p-64;
 }
 
-// The natural logarithm of a normal x > 0, to 4 units in the last place. x = 2^e m with m in [sqrt(1/2), sqrt(2)), and
-// log m = 2 artanh((m - 1) / (m + 1)) by its series, whose rest is below 2^-57 of it.
+// The natural logarithm of a normal x > 0, within 2^-50 of itself. x = 2^e m with m in [sqrt(1/2), sqrt(2)), and log m
+// = 2 artanh(s), s = (m - 1) / (m + 1), by its series, whose rest is below 2^-55 of it. With u = 2^-53: m - 1 is exact,
+// s is within 2.01u of itself, the series beyond 2s is below 2s/99 and within 14u, their sum rounds by u; so log m is
+// within 3.5u of itself. If e is not 0, |log x| is at least log(2)/2 >= |log m|, and |e log 2| at most 2 |log x|,
+// within 1.4u; the sum rounds by u. In all 3.5u, or 7.4u.
 [[gnu::always_inline]] inline double VectorLog(double x) {
   constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcdU;
   constexpr uint64_t kOne = 0x3ff0000000000000U;
@@ -44,7 +47,8 @@ namespace dpar {
   return exponent * std::numbers::ln2 + (2 * s + 2 * s * y * series);
 }
 
-// sin x for |x| <= pi/4, to 3 units in the last place: Taylor's series, whose rest is below 2^-53 of it.
+// sin x for |x| <= pi/4, within 3u: Taylor's series, whose rest is below 0.6u of it. The terms beyond x are below x/9
+// and within 6u, and the sum rounds by u.
 [[gnu::always_inline]] inline double VectorSin(double x) {
   const double y = x * x;
   double series = -1.0 / 1307674368000;
@@ -57,7 +61,8 @@ namespace dpar {
   return x + x * y * series;
 }
 
-// cos x for |x| <= pi/4, likewise.
+// cos x for |x| <= pi/4, within 3u: the rest is below 0.1u, 1 - x^2/2 rounds by u and has 0.4u of x^2, the terms beyond
+// are below 1/60 and within 7u, and the sum rounds by u.
 [[gnu::always_inline]] inline double VectorCos(double x) {
   const double y = x * x;
   double series = 1.0 / 20922789888000;

@@ -25,10 +25,10 @@ double SquareSum(std::span<const float> values) {
 // What a row's gradient is multiplied by: 1, or what brings its norm to C, and the norm of its parts' absolute values
 // to kMaxCancellation C. 0 for a gradient that is not finite.
 double ClipScale(double norm, double magnitude, double clip) {
-  const double bound = std::fmax(norm, magnitude / kMaxCancellation);
-  if (!std::isfinite(bound)) {
+  if (!std::isfinite(norm) || !std::isfinite(magnitude)) {
     return 0;
   }
+  const double bound = std::fmax(norm, magnitude / kMaxCancellation);
   return bound > clip * kClipGuard ? clip * kClipGuard / bound : 1;
 }
 

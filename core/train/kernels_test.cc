@@ -10,12 +10,13 @@
 #include <numeric>
 #include <vector>
 
-#include "core/random/noise.h"
 #include "core/random/testing/fixed_random.h"
+#include "core/random/testing/plain_noise.h"
 
 namespace dpar {
 namespace {
 
+using ::dpar::testing::FillGaussian;
 using ::dpar::testing::FixedRandom;
 
 constexpr size_t kPadding = 8;

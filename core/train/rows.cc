@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "core/fault.h"
 #include "core/pace.h"
@@ -138,7 +139,10 @@ PreparedRows::Bound PreparedRows::BoundOf(int64_t row, std::span<const double> p
     }
     bound.magnitude += std::fabs(weight) * scale(rows_.slots[first + k]).magnitude;
   }
-  bound.norm = std::sqrt(std::fmax(square, 0) + kSquareGuard * bound.magnitude * bound.magnitude);
+  // fmax would hide a square that is not a number, or that overflowed downwards.
+  bound.norm = std::isfinite(square)
+                   ? std::sqrt(std::fmax(square, 0) + kSquareGuard * bound.magnitude * bound.magnitude)
+                   : std::numeric_limits<double>::infinity();
   return bound;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "core/random/testing/fixed_random.h"
@@ -140,6 +141,23 @@ TEST(PreparedRows, BoundRowsWhosePartsCancel) {
   EXPECT_GE(prepared.bound(0).norm, ExactNorm(prepared, 0));
   EXPECT_LE(prepared.bound(0).norm, 2e-4);
   EXPECT_GT(prepared.bound(0).magnitude, 1.9);
+}
+
+TEST(PreparedRows, ANormThatOverflowsHasNoBound) {
+  FixedRandom random(43);
+  const Graph graph = RandomFeatures(50, 30, 4, 0.3, random);
+  const InputTransform input(v1::SQRT_UNIT, {});
+  // The square of the norm is a sum of infinities: of one sign, or of both, which is not a number.
+  constexpr double kLarge = 1.2e154;
+  for (const std::vector<double>& weights : {std::vector<double>{kLarge, -kLarge, 0}, {kLarge, kLarge, -kLarge}}) {
+    RowList rows;
+    rows.labels = {0};
+    rows.offsets = {0, 3};
+    rows.slots = {7, 7, 7};
+    rows.weights = weights;
+    const PreparedRows prepared(graph, input, rows, false, [] { return true; });
+    EXPECT_EQ(prepared.bound(0).norm, std::numeric_limits<double>::infinity());
+  }
 }
 
 TEST(PreparedRows, HoldTheInnerProductsThatAHiddenLayerNeeds) {

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include "core/privacy/gaussian.h"
-#include "core/random/noise.h"
 #include "core/random/testing/fixed_random.h"
+#include "core/random/testing/plain_noise.h"
 
 namespace dpar::audit {
 namespace {
 
+using ::dpar::testing::FillGaussian;
 using ::dpar::testing::FixedRandom;
 
 constexpr double kDelta = 1e-2;

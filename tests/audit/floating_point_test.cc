@@ -13,8 +13,8 @@
 
 #include "core/plan/plan_event.h"
 #include "core/random/lattice.h"
-#include "core/random/noise.h"
 #include "core/random/testing/fixed_random.h"
+#include "core/random/testing/plain_noise.h"
 #include "core/random/testing/statistics.h"
 #include "core/train/structure.h"
 #include "tests/audit/case.h"
@@ -25,6 +25,8 @@ namespace dpar::audit {
 namespace {
 
 using ::dpar::testing::ChiSquareTail;
+using ::dpar::testing::FillGaussian;
+using ::dpar::testing::FillLaplace;
 using ::dpar::testing::FixedRandom;
 
 constexpr int64_t kRuns = 20'000;

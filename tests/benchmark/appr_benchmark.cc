@@ -110,7 +110,7 @@ struct Growth {
   double dense_em = 0;  // of one selection over all slots
 };
 
-double MicrosPerSelection(const Growth& growth, SelectionNoise noise, SecureRandom& random) {
+double MicrosPerSelection(const Growth& growth, ScoreNoise noise, SecureRandom& random) {
   return WallOf([&] {
            for (const SparseVector& vector : growth.vectors) {
              SelectTopK(vector, growth.edges.node_count(), kChosen, noise, kScale, random);
@@ -129,15 +129,15 @@ void Measure(Growth& growth, SecureRandom& random) {
     }
   });
   growth.solver = std::min(growth.solver, seconds / kSeeds * 1e6);
-  growth.em = std::min(growth.em, MicrosPerSelection(growth, SelectionNoise::kGumbel, random));
-  growth.gm = std::min(growth.gm, MicrosPerSelection(growth, SelectionNoise::kGaussian, random));
+  growth.em = std::min(growth.em, MicrosPerSelection(growth, ScoreNoise::kGumbel, random));
+  growth.gm = std::min(growth.gm, MicrosPerSelection(growth, ScoreNoise::kGaussian, random));
 }
 
 void MeasureDense(Growth& growth, SecureRandom& random) {
   growth.dense_em = WallOf([&] {
                       for (size_t i = 0; i < kDenseDraws; ++i) {
-                        testing::DenseTopK(growth.vectors[i], growth.edges.node_count(), kChosen,
-                                           SelectionNoise::kGumbel, kScale, random);
+                        testing::DenseTopK(growth.vectors[i], growth.edges.node_count(), kChosen, ScoreNoise::kGumbel,
+                                           kScale, random);
                       }
                     }) /
                     kDenseDraws * 1e6;

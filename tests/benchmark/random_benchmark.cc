@@ -1,7 +1,10 @@
 // How fast the samplers are: build/release/bin/random_benchmark
 //
-// The reference is LibTorch's normal_() into a tensor of floats on one thread, with a generator that is fast and not
-// secure; ours are doubles from a keystream. Both fill the same number of values again and again in place, so that
+// What the exact noise costs shows beside plain noise: Box-Muller in doubles, rounded to the same lattice without
+// regard to its error, which production does not use.
+//
+// Another reference is LibTorch's normal_() into a tensor of floats on one thread, with a generator that is fast and
+// not secure; ours are doubles from a keystream. Both fill the same number of values again and again in place, so that
 // memory is no part of it. The measurements take turns and the fastest turn of each counts, since others share the
 // machine. Two threads need two free cores at once, so the load average is printed beside them. LibTorch's two threads
 // have a tensor and a generator each: one call of normal_() uses one thread whatever it is allowed. The floor is the
@@ -11,8 +14,10 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -26,8 +31,8 @@
 
 #include "absl/strings/str_format.h"
 #include "core/random/lattice.h"
-#include "core/random/noise.h"
 #include "core/random/secure_random.h"
+#include "core/random/testing/plain_noise.h"
 
 namespace dpar {
 namespace {
@@ -35,7 +40,6 @@ namespace {
 constexpr int64_t kValues = int64_t{1} << 16U;  // 512 KiB of doubles
 constexpr int kRefills = 4;                     // in one turn: about a millisecond, to fit between what others do
 constexpr int kTurns = 400;
-constexpr int kLatticeBits = 30;
 
 using Refill = std::function<void()>;
 using Fill = void (*)(RandomSource& random, std::span<double> out);
@@ -71,8 +75,39 @@ Refill TorchRefill(at::ScalarType type) {
   return [=] { values.normal_(0, 1, generator); };
 }
 
-void AddUnitLatticeNoise(RandomSource& random, std::span<double> out) {
-  AddLatticeNoise(random, 1.0, kLatticeBits, out);
+// What training adds to a sum of gradients.
+constexpr double kNoise = 1.7;
+constexpr int kLatticeBits = 24;
+
+void AddGaussian(RandomSource& random, std::span<double> out) { AddLatticeNoise(random, kNoise, kLatticeBits, out); }
+void AddFineGaussian(RandomSource& random, std::span<double> out) { AddLatticeNoise(random, kNoise, 30, out); }
+void AddLaplace(RandomSource& random, std::span<double> out) { AddLatticeLaplace(random, kNoise, kLatticeBits, out); }
+
+// The same, with a plain sampler, and as total.
+template <Fill kFill>
+void AddPlain(RandomSource& random, std::span<double> out) {
+  constexpr size_t kBlock = 1024;
+  constexpr double kFewSteps = 0x1p50;
+  constexpr double kToWhole = 0x1.8p52;  // x + kToWhole - kToWhole is x rounded to a whole number
+  const double step = LatticeStep(kNoise, kLatticeBits);
+  const double steps_per_unit = 1 / step;
+  std::array<double, kBlock> noise{};
+  for (; !out.empty(); out = out.subspan(std::min(out.size(), kBlock))) {
+    const std::span<double> block = out.first(std::min(out.size(), kBlock));
+    kFill(random, std::span(noise).first(block.size()));
+    bool few = true;
+    for (const double value : block) {
+      few &= std::abs(value * steps_per_unit) < kFewSteps;
+    }
+    if (!few) {
+      std::abort();
+    }
+    for (size_t i = 0; i < block.size(); ++i) {
+      const double value_steps = (block[i] * steps_per_unit + kToWhole) - kToWhole;
+      const double noise_steps = (noise[i] * (kNoise * steps_per_unit) + kToWhole) - kToWhole;
+      block[i] = (value_steps + noise_steps) * step;
+    }
+  }
 }
 
 double SecondsOf(const Measurement& measured) {
@@ -102,18 +137,19 @@ double SecondsOf(const Measurement& measured) {
 struct Measurements {
   Measurement torch{"torch normal_, floats", {TorchRefill(at::kFloat)}};
   Measurement torch_doubles{"torch normal_, doubles", {TorchRefill(at::kDouble)}};
-  Measurement gaussian{"FillGaussian", {OurRefill(FillGaussian)}, true};
+  Measurement exact{"exact Gaussian, 24 bits", {OurRefill(AddGaussian)}, true};
+  Measurement plain{"plain Gaussian, 24 bits", {OurRefill(AddPlain<testing::FillGaussian>)}, true};
+  Measurement exact_fine{"exact Gaussian, 30 bits", {OurRefill(AddFineGaussian)}, true};
+  Measurement unrounded{"plain Gaussian, not rounded", {OurRefill(testing::FillGaussian)}, true};
+  Measurement exact_laplace{"exact Laplace, 24 bits", {OurRefill(AddLaplace)}, true};
+  Measurement plain_laplace{"plain Laplace, 24 bits", {OurRefill(AddPlain<testing::FillLaplace>)}, true};
   Measurement torch_twice{"torch normal_, floats, 2 threads", {TorchRefill(at::kFloat), TorchRefill(at::kFloat)}};
-  Measurement gaussian_twice{"FillGaussian, 2 threads", {OurRefill(FillGaussian), OurRefill(FillGaussian)}, true};
-  Measurement exponential{"FillExponential", {OurRefill(FillExponential)}, true};
-  Measurement gumbel{"FillGumbel", {OurRefill(FillGumbel)}, true};
-  Measurement laplace{"FillLaplace", {OurRefill(FillLaplace)}, true};
-  Measurement lattice{"AddLatticeNoise", {OurRefill(AddUnitLatticeNoise)}, true};
+  Measurement exact_twice{"exact Gaussian, 2 threads", {OurRefill(AddGaussian), OurRefill(AddGaussian)}, true};
   Measurement keystream{"SecureRandom::Fill, 8 bytes a value", {KeystreamRefill()}, true};
 
   [[nodiscard]] std::vector<Measurement*> All() {
-    return {&torch,       &torch_doubles, &gaussian, &torch_twice, &gaussian_twice,
-            &exponential, &gumbel,        &laplace,  &lattice,     &keystream};
+    return {&torch,         &torch_doubles, &exact,       &plain,       &exact_fine, &unrounded,
+            &exact_laplace, &plain_laplace, &torch_twice, &exact_twice, &keystream};
   }
 };
 
@@ -146,10 +182,11 @@ void Run() {
   getloadavg(&load, 1);
   absl::PrintF("\nload average over the last minute, this included: %.1f on %d cores\n", load,
                std::thread::hardware_concurrency());
-  absl::PrintF("two threads over one: FillGaussian x %.2f, torch x %.2f; FillGaussian over torch on two: x %.2f\n",
-               all.gaussian_twice.PerSecond() / all.gaussian.PerSecond(),
-               all.torch_twice.PerSecond() / all.torch.PerSecond(),
-               all.gaussian_twice.PerSecond() / all.torch_twice.PerSecond());
+  absl::PrintF("exact over plain: Gaussian x %.2f, Laplace x %.2f\n", all.exact.PerSecond() / all.plain.PerSecond(),
+               all.exact_laplace.PerSecond() / all.plain_laplace.PerSecond());
+  absl::PrintF("two threads over one: exact Gaussian x %.2f, torch x %.2f; exact Gaussian over torch on two: x %.2f\n",
+               all.exact_twice.PerSecond() / all.exact.PerSecond(), all.torch_twice.PerSecond() / all.torch.PerSecond(),
+               all.exact_twice.PerSecond() / all.torch_twice.PerSecond());
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/random/noise.h"
+#include "core/random/testing/plain_noise.h"
 
 namespace dpar::testing {
 
@@ -80,22 +80,22 @@ SparseVector TextbookIsta::Solve(int64_t seed) {
   return result;
 }
 
-std::vector<SelectedEntry> DenseTopK(const SparseVector& scores, int64_t node_count, int64_t k, SelectionNoise noise,
-                                     double scale, RandomSource& random) {
+std::vector<NoisyEntry> DenseTopK(const SparseVector& scores, int64_t node_count, int64_t k, ScoreNoise noise,
+                                  double scale, RandomSource& random) {
   std::vector<double> draws(static_cast<size_t>(node_count));
-  if (noise == SelectionNoise::kGumbel) {
+  if (noise == ScoreNoise::kGumbel) {
     FillGumbel(random, draws);
   } else {
     FillGaussian(random, draws);
   }
-  std::vector<SelectedEntry> entries(draws.size());
+  std::vector<NoisyEntry> entries(draws.size());
   for (size_t slot = 0; slot < entries.size(); ++slot) {
     entries[slot] = {static_cast<int32_t>(slot), 0, scale * draws[slot]};
   }
   for (size_t i = 0; i < scores.ids.size(); ++i) {
     entries[static_cast<size_t>(scores.ids[i])].value = scores.values[i];
   }
-  const auto descending = [](const SelectedEntry& a, const SelectedEntry& b) { return a.noisy() > b.noisy(); };
+  const auto descending = [](const NoisyEntry& a, const NoisyEntry& b) { return a.noisy() > b.noisy(); };
   const auto last = entries.begin() + k;
   std::partial_sort(entries.begin(), last, entries.end(), descending);
   entries.erase(last, entries.end());

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/appr/selection.h"
 #include "core/appr/solver.h"
 #include "core/graph/graph.h"
+#include "core/random/lazy_score.h"
 #include "core/random/random.h"
 
 namespace dpar::testing {
@@ -34,9 +34,17 @@ class TextbookIsta {
   std::vector<size_t> touched_;
 };
 
-// Noise on all slots, then the largest k of them in descending order: O(N).
-std::vector<SelectedEntry> DenseTopK(const SparseVector& scores, int64_t node_count, int64_t k, SelectionNoise noise,
-                                     double scale, RandomSource& random);
+struct NoisyEntry {
+  int32_t id = 0;
+  double value = 0;  // the score; 0 outside the support
+  double noise = 0;
+
+  [[nodiscard]] double noisy() const { return value + noise; }
+};
+
+// Noise in plain doubles on all slots, then the largest k of them in descending order: O(N).
+std::vector<NoisyEntry> DenseTopK(const SparseVector& scores, int64_t node_count, int64_t k, ScoreNoise noise,
+                                  double scale, RandomSource& random);
 
 }  // namespace dpar::testing
 

@@ -20,4 +20,8 @@ void FixedRandom::Fill(std::span<uint8_t> bytes) {
 
 std::unique_ptr<RandomSource> FixedRandom::Split() { return std::make_unique<FixedRandom>(UniformBits(*this)); }
 
+void ConstantRandom::Fill(std::span<uint8_t> bytes) { std::fill(bytes.begin(), bytes.end(), byte_); }
+
+std::unique_ptr<RandomSource> ConstantRandom::Split() { return std::make_unique<ConstantRandom>(byte_); }
+
 }  // namespace dpar::testing

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "core/graph/keep_slots.h"
-#include "core/random/noise.h"
+#include "core/random/testing/plain_noise.h"
 
 namespace dpar::testing {
 namespace {
