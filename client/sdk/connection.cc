@@ -204,23 +204,18 @@ absl::StatusOr<v1::Budget> Connection::GetBudget(const std::string& name) {
 }
 
 absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& tenant) {
-  v1::ListBudgetsRequest request;
-  request.set_parent(tenant);
-  request.set_page_size(kPageSize);
   Budgets all;
-  DPAR_ASSIGN_OR_RETURN(all.budgets, AllPages<v1::Budget>(
-                                         [&](const std::string& page_token) {
-                                           request.set_page_token(page_token);
-                                           return Call(*budgets_, &v1::BudgetService::Stub::ListBudgets, request,
-                                                       kCallTimeout);
-                                         },
-                                         [&](const auto& page) -> const auto& {
-                                           // Every page names it.
-                                           if (page.has_fullest()) {
-                                             all.fullest = page.fullest();
-                                           }
-                                           return page.budgets();
-                                         }));
+  const auto fetch = [this](const auto& request) {
+    return Call(*budgets_, &v1::BudgetService::Stub::ListBudgets, request, kCallTimeout);
+  };
+  // Every page names the fullest budget.
+  const auto items = [&all](const auto& page) -> const auto& {
+    if (page.has_fullest()) {
+      all.fullest = page.fullest();
+    }
+    return page.budgets();
+  };
+  DPAR_ASSIGN_OR_RETURN(all.budgets, AllPages<v1::Budget>(Below<v1::ListBudgetsRequest>(tenant), fetch, items));
   return all;
 }
 
