@@ -26,12 +26,12 @@ absl::Status ReadQuery(const std::multimap<std::string, std::string>& query, goo
     if (!seen.insert(name).second) {
       return InvalidField(name, absl::StrCat("the query has ", name, " more than once"));
     }
-    // Protobuf's JSON has numbers as texts, too, but not truths.
-    const bool truth = field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL && (text == "true" || text == "false");
-    const nlohmann::json json = {{name, truth ? nlohmann::json(text == "true") : nlohmann::json(text)}};
+    const nlohmann::json json = {{name, text}};
     const std::string dumped = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     one->Clear();
-    if (!google::protobuf::util::JsonStringToMessage(dumped, one.get()).ok()) {
+    // Protobuf would take "1" and "t" for true.
+    const bool no_truth = field->cpp_type() == FieldDescriptor::CPPTYPE_BOOL && text != "true" && text != "false";
+    if (no_truth || !google::protobuf::util::JsonStringToMessage(dumped, one.get()).ok()) {
       return InvalidField(name, absl::StrCat(name, " must be a ", field->cpp_type_name()));
     }
     request.MergeFrom(*one);
