@@ -108,6 +108,7 @@ std::vector<SelectedEntry> ExponentialRow(const PrivateRowsOptions& options, int
   }
   const double step = LatticeStep(options.value_noise, kApprLatticeBits);
   std::vector<double> values;
+  values.reserve(entries.size());
   for (const SelectedEntry& entry : entries) {
     values.push_back(TruncateToLattice(entry.value, step));
   }

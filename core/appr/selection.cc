@@ -102,6 +102,7 @@ std::vector<SelectedEntry> Largest(std::vector<SelectedEntry> entries, int64_t k
                     [&](size_t a, size_t b) { return a != b && entries[a].score.IsAbove(entries[b].score, random); });
   order.resize(static_cast<size_t>(k));
   std::vector<SelectedEntry> largest;
+  largest.reserve(order.size());
   for (const size_t place : order) {
     largest.push_back(std::move(entries[place]));
   }

@@ -22,7 +22,8 @@ double OneMinusExp(double t) {
                                                    1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9, 1.0 / 10, 1.0 / 11,
                                                    1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15};
   int doublings = 0;
-  for (; t > 0.5; t /= 2) {
+  while (t > 0.5) {
+    t /= 2;
     ++doublings;
   }
   constexpr double kSmall = 0x1p-6;
