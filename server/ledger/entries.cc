@@ -43,8 +43,7 @@ absl::StatusOr<Account> QueryAccount(Transaction& transaction, const std::string
       const std::vector<Row> rows,
       transaction.Query(
           absl::StrCat("SELECT cap_epsilon, cap_delta, renyi_order, cap_units, posted_units, reserved_units, "
-                       "live_events, head_sequence, head_hash, frozen_reason, COALESCE(max_degree, 0), "
-                       "marked_sequence FROM budgets "
+                       "live_events, head_sequence, head_hash, frozen_reason, COALESCE(max_degree, 0) FROM budgets "
                        "WHERE id = $1",
                        lock),
           {budget_id}));
@@ -64,7 +63,6 @@ absl::StatusOr<Account> QueryAccount(Transaction& transaction, const std::string
   account.head_hash = reader.Text();
   account.frozen_reason = reader.Text();
   account.max_degree = reader.Int();
-  account.marked_sequence = reader.Int();
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
   return account;

@@ -48,9 +48,8 @@ struct Account {
   int64_t live_events = 0;
   int64_t head_sequence = 0;
   std::string head_hash;
-  std::string frozen_reason;    // empty unless no job may be admitted
-  int64_t max_degree = 0;       // the smallest degree promise declared for the content; 0: none
-  int64_t marked_sequence = 0;  // the last entry that is known to be marked (server/witness); 0: none
+  std::string frozen_reason;  // empty unless no job may be admitted
+  int64_t max_degree = 0;     // the smallest degree promise declared for the content; 0: none
 
   [[nodiscard]] int64_t used_units() const { return posted_units + reserved_units; }
   [[nodiscard]] int64_t left_units() const { return std::max<int64_t>(0, terms.cap_units - used_units()); }
@@ -142,10 +141,6 @@ absl::Status BudgetFrozen(const std::string& budget_id, const std::string& reaso
 absl::Status SetFrozen(Transaction& transaction, const std::string& budget_id, const std::string& reason);
 // Notes that a dataset with this budget has a degree promise: the cap is about graphs that keep the smallest of them.
 absl::Status NarrowToDegree(Transaction& transaction, const std::string& budget_id, int64_t max_degree);
-// Notes that a mark stands at an entry, or past it, unless the ledger has another one in its place.
-absl::Status NoteMarked(Transaction& transaction, const std::string& budget_id, const EntryPosition& entry);
-// What was posted and debited up to an entry.
-absl::StatusOr<int64_t> PostedUpTo(Transaction& transaction, const std::string& budget_id, int64_t sequence);
 // How many budgets are frozen.
 absl::StatusOr<int64_t> CountFrozen(Transaction& transaction);
 

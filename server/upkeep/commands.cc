@@ -81,8 +81,7 @@ absl::StatusOr<std::string> DatasetNames(Database& database, const std::string& 
 void WarnOfUnmarked(const WitnessReport& report, const std::string& witness_directory, std::ostream& out) {
   if (!report.unmarked.empty()) {
     out << report.unmarked.size() << " budgets have spent something and have no mark in " << witness_directory
-        << ",\nor an older one than the store knows of. Unless they were never served with one, find out where their "
-           "marks are, or set\n"
+        << ".\nUnless they were never served with one, find out where their marks are, or set\n"
         << "--witness-dir to where they are, before a server starts: it marks them as they\n"
         << "are, and what was spent since, if anything, could be spent again." << std::endl;
   }
@@ -162,8 +161,11 @@ absl::Status MakeBackup(const StorePlace& place, const std::string& destination,
                         std::ostream& progress) {
   DPAR_RETURN_IF_ERROR(RequireStore(place));
   DPAR_ASSIGN_OR_RETURN(const Manifest manifest, BackUp(place, destination, now, progress));
-  out << "Backed up " << manifest.files.size() << " files, " << Mebibytes(manifest.total_bytes()) << ", to "
-      << destination << ".\n"
+  int64_t bytes = 0;
+  for (const BackedUpFile& file : manifest.files) {
+    bytes += file.bytes;
+  }
+  out << "Backed up " << manifest.files.size() << " files, " << Mebibytes(bytes) << ", to " << destination << ".\n"
       << "It holds private data and keys: keep it as you keep the data directory, and apart\n"
       << "from the witness directory, which is not part of it.\n";
   return absl::OkStatus();

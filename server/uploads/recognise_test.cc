@@ -33,7 +33,7 @@ class RecogniseTest : public UploadsTest {
   }
   // The same, and the witness does.
   void ForgetMarkedData() {
-    ASSERT_TRUE(marks_->Write({ForgetData(), "the-old-id", {3, 1e-6, 17, 100}, 5, std::string(64, '5'), 40}).ok());
+    ASSERT_TRUE(marks_->Write({ForgetData(), "the-old-id", {3, 1e-6, 17, 100}, {{5, std::string(64, '5'), 40}}}).ok());
   }
   Account OldAccount() {
     return ReadFrom(*database_, [](Transaction& t) { return LoadAccount(t, "the-old-id"); }).value();

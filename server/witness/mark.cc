@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -20,8 +20,8 @@ constexpr absl::string_view kTitle = "dpar-mark ";
 constexpr int64_t kVersion = 1;
 constexpr absl::string_view kDigestLine = "sha256 ";
 constexpr size_t kHashDigits = 64;
-// A title, what it is of, the entry, and the digest.
-constexpr size_t kLines = 7;
+// A title, what it is of, one entry, and the digest.
+constexpr size_t kFewestLines = 7;
 
 absl::Status Unreadable(absl::string_view what) {
   return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, absl::StrCat("not a mark: ", what));
@@ -37,13 +37,13 @@ bool ReadNumber(absl::string_view text, int64_t& value) {
   return absl::SimpleAtoi(text, &value) && value >= 0 && absl::StrCat(value) == text;
 }
 
-bool ReadEntry(absl::string_view line, Mark& mark) {
+bool ReadCheckpoint(absl::string_view line, Checkpoint& checkpoint) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-  if (words.size() != 4 || words[0] != "entry" || !ReadNumber(words[1], mark.sequence) || mark.sequence < 1 ||
-      !IsHash(words[2]) || !ReadNumber(words[3], mark.spent_units)) {
+  if (words.size() != 4 || words[0] != "entry" || !ReadNumber(words[1], checkpoint.sequence) ||
+      checkpoint.sequence < 1 || !IsHash(words[2]) || !ReadNumber(words[3], checkpoint.spent_units)) {
     return false;
   }
-  mark.hash = std::string(words[2]);
+  checkpoint.hash = std::string(words[2]);
   return true;
 }
 
@@ -54,9 +54,12 @@ bool ReadReal(absl::string_view text, double& value) {
 
 bool ReadTerms(absl::string_view line, MarkedTerms& terms) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-  return words.size() == 6 && words[0] == "terms" && ReadReal(words[1], terms.cap_epsilon) &&
+  // Without a promise there is no word for it.
+  const bool has_promise = words.size() == 6;
+  return (has_promise || words.size() == 5) && words[0] == "terms" && ReadReal(words[1], terms.cap_epsilon) &&
          ReadReal(words[2], terms.cap_delta) && ReadNumber(words[3], terms.order) && terms.order > 0 &&
-         ReadNumber(words[4], terms.cap_units) && ReadNumber(words[5], terms.max_degree);
+         ReadNumber(words[4], terms.cap_units) &&
+         (!has_promise || (ReadNumber(words[5], terms.max_degree) && terms.max_degree > 0));
 }
 
 // The rest of a line that begins with a word; nothing else may be in it.
@@ -71,12 +74,38 @@ bool ReadWord(absl::string_view line, absl::string_view word, std::string& value
 
 }  // namespace
 
+void AddCheckpoint(Mark& mark, Checkpoint checkpoint) {
+  std::vector<Checkpoint>& all = mark.checkpoints;
+  all.push_back(std::move(checkpoint));
+  if (all.size() <= kMaxCheckpoints) {
+    return;
+  }
+  size_t dropped = 1;
+  double smallest = 0;
+  for (size_t i = 1; i + 1 < all.size(); ++i) {
+    const auto gap = static_cast<double>(all[i + 1].sequence - all[i - 1].sequence);
+    const double share = gap / static_cast<double>(all.back().sequence - all[i - 1].sequence);
+    if (i == 1 || share < smallest) {
+      smallest = share;
+      dropped = i;
+    }
+  }
+  all.erase(all.begin() + static_cast<std::ptrdiff_t>(dropped));
+}
+
 std::string FormatMark(const Mark& mark) {
+  std::string text = absl::StrCat(kTitle, kVersion, "\ntenant ", mark.content.tenant, "\ncontent ", mark.content.digest,
+                                  "\nbudget ", mark.budget_id, "\n");
   const MarkedTerms& terms = mark.terms;
-  const std::string text = absl::StrFormat(
-      "%s%d\ntenant %s\ncontent %s\nbudget %s\nterms %.17g %.17g %d %d %d\nentry %d %s %d\n", kTitle, kVersion,
-      mark.content.tenant, mark.content.digest, mark.budget_id, terms.cap_epsilon, terms.cap_delta, terms.order,
-      terms.cap_units, terms.max_degree, mark.sequence, mark.hash, mark.spent_units);
+  absl::StrAppendFormat(&text, "terms %.17g %.17g %d %d", terms.cap_epsilon, terms.cap_delta, terms.order,
+                        terms.cap_units);
+  if (terms.max_degree > 0) {
+    absl::StrAppend(&text, " ", terms.max_degree);
+  }
+  absl::StrAppend(&text, "\n");
+  for (const Checkpoint& checkpoint : mark.checkpoints) {
+    absl::StrAppend(&text, "entry ", checkpoint.sequence, " ", checkpoint.hash, " ", checkpoint.spent_units, "\n");
+  }
   return absl::StrCat(text, kDigestLine, Sha256Hex(text), "\n");
 }
 
@@ -89,22 +118,35 @@ absl::StatusOr<Mark> ParseMark(absl::string_view text) {
   lines.pop_back();
   int64_t version = 0;
   if (lines.size() < 2 || !absl::StartsWith(lines[0], kTitle) ||
-      !ReadNumber(absl::StripPrefix(lines[0], kTitle), version)) {
+      !ReadNumber(absl::StripPrefix(lines[0], kTitle), version) || version < kVersion) {
     return Unreadable("it is cut short, or of another kind");
   }
   const absl::string_view signed_part = text.substr(0, text.size() - lines.back().size() - 1);
   if (lines.back() != absl::StrCat(kDigestLine, Sha256Hex(signed_part))) {
     return Unreadable("its content does not match its digest");
   }
-  if (version != kVersion) {
-    return absl::UnimplementedError(absl::StrCat("it was written by another version of the server (format ", version,
+  if (version > kVersion) {
+    return absl::UnimplementedError(absl::StrCat("it was written by a newer version of the server (format ", version,
                                                  "; this one reads ", kVersion, "); run that version"));
   }
+  if (lines.size() < kFewestLines) {
+    return Unreadable("it has no entry");
+  }
   Mark mark;
-  if (lines.size() != kLines || !ReadWord(lines[1], "tenant", mark.content.tenant) ||
-      !ReadWord(lines[2], "content", mark.content.digest) || !IsHash(mark.content.digest) ||
-      !ReadWord(lines[3], "budget", mark.budget_id) || !ReadTerms(lines[4], mark.terms) || !ReadEntry(lines[5], mark)) {
-    return Unreadable("its lines are not those of a mark");
+  if (!ReadWord(lines[1], "tenant", mark.content.tenant) || !ReadWord(lines[2], "content", mark.content.digest) ||
+      !IsHash(mark.content.digest) || !ReadWord(lines[3], "budget", mark.budget_id) ||
+      !ReadTerms(lines[4], mark.terms)) {
+    return Unreadable("it does not say what it is of");
+  }
+  for (size_t i = 5; i + 1 < lines.size(); ++i) {
+    Checkpoint checkpoint;
+    const bool follows = ReadCheckpoint(lines[i], checkpoint) &&
+                         (mark.checkpoints.empty() || (checkpoint.sequence > mark.last().sequence &&
+                                                       checkpoint.spent_units >= mark.last().spent_units));
+    if (!follows || mark.checkpoints.size() == kMaxCheckpoints) {
+      return Unreadable("its entries do not follow each other");
+    }
+    mark.checkpoints.push_back(std::move(checkpoint));
   }
   return mark;
 }

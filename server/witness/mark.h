@@ -5,20 +5,21 @@
 // outside of what is backed up, one small file for every budget: the last entry of its ledger that somebody may have
 // seen results of, and what was spent up to there. A ledger that does not have that entry was rolled back.
 //
-// Why one entry is enough. Let `marked` be what the mark says was spent. It is never below the price of everything that
-// was ever marked: a mark moves along its ledger, and where a rolled-back ledger is settled, it moves to that ledger's
-// sum after the debit below. A ledger that lacks the mark's entry notes itself up to which entry it was marked before
-// (budgets.marked_sequence), with `known` spent up to there. What is to be covered is everything that was marked, no
-// more than `marked`, and what the ledger posted after `known` and may have been marked or not: posted - known. So the
-// ledger is debited marked - known, on top of what it posted. For a restored backup that is exact: what was spent
-// between the backup's last mark and the last mark. A note that is missing, as after a crash between mark and note,
-// makes the debit larger, never too small.
+// Why a mark holds more than one entry. Of a ledger that does not have the last one it must be found out how much of
+// what the mark knows it has: what it lacks is debited. Were it only raised to what the mark says, then a ledger that
+// was rolled back, and went on where nobody compared, would have its own spending since count as what it lacks. With
+// `common` spent up to the newest entry of the mark that the ledger has, `marked` up to the mark's last, and `posted`
+// in the ledger, no more than posted + (marked - common) was ever spent, whatever happened since: everything in the
+// ledger is in `posted`, and everything that the mark knows besides came after that common entry. Entries in between
+// are dropped as they age, which makes `common` smaller and the debit larger, never too small.
 #ifndef DPAR_SERVER_WITNESS_MARK_H_
 #define DPAR_SERVER_WITNESS_MARK_H_
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -31,6 +32,15 @@ struct Content {
   std::string digest;  // of the canonical content under the tenant's key, lower-case hex
 
   auto operator<=>(const Content&) const = default;
+};
+
+// An entry of the ledger, and what was spent, posted or debited, once it was written.
+struct Checkpoint {
+  int64_t sequence = 0;
+  std::string hash;
+  int64_t spent_units = 0;
+
+  friend bool operator==(const Checkpoint&, const Checkpoint&) = default;
 };
 
 // A budget's terms (core/privacy/budget.h). Units of one order say nothing at another, and a budget that is opened anew
@@ -48,17 +58,22 @@ struct MarkedTerms {
 struct Mark {
   Content content;
   std::string budget_id;
-  MarkedTerms terms;
-  int64_t sequence = 0;  // of the entry
-  std::string hash;
-  int64_t spent_units = 0;  // posted or debited, once that entry was written
+  MarkedTerms terms;                    // when the last checkpoint was made
+  std::vector<Checkpoint> checkpoints;  // oldest first, at least one, at most kMaxCheckpoints
 
+  [[nodiscard]] const Checkpoint& last() const { return checkpoints.back(); }
   friend bool operator==(const Mark&, const Mark&) = default;
 };
 
+inline constexpr size_t kMaxCheckpoints = 64;
+
+// Adds a checkpoint with a higher sequence than the last. Of more than kMaxCheckpoints one in between is dropped: that
+// whose loss leaves the smallest gap, as a share of how far back it lies.
+void AddCheckpoint(Mark& mark, Checkpoint checkpoint);
+
 // Lines of text that end with a digest of what is before it.
 std::string FormatMark(const Mark& mark);
-// DATA_LOSS / STORE_CORRUPT for anything that FormatMark does not write; UNIMPLEMENTED for what another version wrote,
+// DATA_LOSS / STORE_CORRUPT for anything that FormatMark does not write; UNIMPLEMENTED for what a newer version wrote,
 // which is whole and not to be judged by this one. Every version has the title's first word and the digest.
 absl::StatusOr<Mark> ParseMark(absl::string_view text);
 

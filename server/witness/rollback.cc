@@ -28,9 +28,21 @@ constexpr size_t kShownHash = 16;
 
 // What the debit of a thaw begins with: enough to find it by.
 std::string DebitTag(const std::optional<Mark>& mark) {
-  return mark.has_value()
-             ? absl::StrCat("thawed past entry ", mark->sequence, " (", mark->hash.substr(0, kShownHash), "): ")
-             : "thawed without a mark: ";
+  return mark.has_value() ? absl::StrCat("thawed past entry ", mark->last().sequence, " (",
+                                         mark->last().hash.substr(0, kShownHash), "): ")
+                          : "thawed without a mark: ";
+}
+
+absl::StatusOr<std::vector<std::string>> Texts(Transaction& transaction, absl::string_view sql,
+                                               const std::vector<Value>& parameters) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, parameters));
+  std::vector<std::string> texts;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    texts.push_back(reader.Text());
+    DPAR_RETURN_IF_ERROR(reader.status());
+  }
+  return texts;
 }
 
 bool IsLive(const v1::Job& job) { return job.state() == v1::Job::QUEUED || job.state() == v1::Job::RUNNING; }
@@ -39,9 +51,9 @@ bool IsLive(const v1::Job& job) { return job.state() == v1::Job::QUEUED || job.s
 absl::Status EndLiveJobs(Database& database, const std::string& budget_id) {
   using Names = std::vector<std::string>;
   DPAR_ASSIGN_OR_RETURN(const Names names, ReadFrom(database, [&](Transaction& transaction) {
-                          return transaction.QueryTexts(
-                              "SELECT name FROM jobs WHERE state IN ($2, $3) AND budget_id = $1 ORDER BY name",
-                              {budget_id, int64_t{v1::Job::QUEUED}, int64_t{v1::Job::RUNNING}});
+                          return Texts(transaction,
+                                       "SELECT name FROM jobs WHERE state IN ($2, $3) AND budget_id = $1 ORDER BY name",
+                                       {budget_id, int64_t{v1::Job::QUEUED}, int64_t{v1::Job::RUNNING}});
                         }));
   for (const std::string& name : names) {
     const absl::Status ended = database.Write([&](Transaction& transaction) -> absl::Status {
@@ -71,72 +83,72 @@ absl::Status RequireFrozen(const Account& account) {
                                        : absl::OkStatus();
 }
 
-// What is to be debited so that everything which the mark knows is spent in this ledger (mark.h).
-absl::StatusOr<int64_t> MissingUnits(Transaction& transaction, const std::string& budget_id, const Comparison& found,
-                                     const std::optional<Mark>& mark) {
-  const Account& account = found.account;
-  if (mark.has_value() && !found.rolled_back) {
-    return 0;
-  }
-  if (!mark.has_value() || mark->terms.order != account.terms.order) {
+// What is to be debited so that everything which the mark knows is spent in this ledger.
+int64_t MissingUnits(const Comparison& comparison, const std::optional<Mark>& mark) {
+  const Account& account = comparison.account;
+  if (!mark.has_value()) {
     return account.left_units();
   }
-  // Of a mark that names another budget nothing is known to be this one's.
-  int64_t known = 0;
-  if (mark->budget_id == budget_id) {
-    DPAR_ASSIGN_OR_RETURN(known, PostedUpTo(transaction, budget_id, account.marked_sequence));
+  if (!comparison.rolled_back) {
+    return 0;
   }
+  if (mark->terms.order != account.terms.order) {
+    return account.left_units();
+  }
+  const int64_t common = comparison.common.has_value() ? mark->checkpoints[*comparison.common].spent_units : 0;
   // A cap that was lowered is lowered no more, so what it took is taken once again.
   const int64_t lost_cap = std::max<int64_t>(0, account.terms.cap_units - mark->terms.cap_units);
-  return std::min(std::max<int64_t>(0, mark->spent_units - known) + lost_cap, kMaxUnits - account.used_units());
+  return std::min(mark->last().spent_units - common + lost_cap, kMaxUnits - account.used_units());
 }
 
 absl::StatusOr<bool> WasDebited(Transaction& transaction, const std::string& budget_id, const std::string& tag) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> reasons,
-                        transaction.QueryTexts("SELECT reason FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
-                                               {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
+                        Texts(transaction, "SELECT reason FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
+                              {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
   return std::any_of(reasons.begin(), reasons.end(),
                      [&](const std::string& reason) { return reason.rfind(tag, 0) == 0; });
 }
 
-// Compares one mark with the store.
-absl::Status Judge(Database& database, const MarkDirectory& marks, const Content& content, WitnessReport& report) {
-  std::optional<std::string> budget;
-  Comparison found;
-  std::optional<Mark> mark;
-  for (int read = 0; read < 2; ++read) {
-    const absl::StatusOr<std::optional<Mark>> marked = marks.Read(content);
-    if (!marked.ok() && !absl::IsDataLoss(marked.status())) {
-      return marked.status();
-    }
-    mark = marked.ok() ? *marked : std::nullopt;
-    DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) -> absl::Status {
-      DPAR_ASSIGN_OR_RETURN(budget, FindBudgetByContent(transaction, content.tenant, content.digest));
-      if (budget.has_value()) {
-        DPAR_ASSIGN_OR_RETURN(found, CompareWithMark(transaction, *budget, mark));
+// The mark of a ledger as it is now, with what it shares with the one before.
+Mark NextMark(const Content& content, const std::string& budget_id, const Comparison& comparison,
+              const std::optional<Mark>& before, const Account& account) {
+  Mark mark{content, budget_id, MarkTerms(account), {}};
+  if (before.has_value() && comparison.common.has_value()) {
+    mark.checkpoints.assign(before->checkpoints.begin(),
+                            before->checkpoints.begin() + static_cast<std::ptrdiff_t>(*comparison.common) + 1);
+  }
+  if (mark.checkpoints.empty() || mark.last().sequence < account.head_sequence) {
+    AddCheckpoint(mark, {account.head_sequence, account.head_hash, account.posted_units});
+  }
+  return mark;
+}
+
+// Compares one mark with the store; a reason when they disagree.
+absl::StatusOr<std::optional<Rollback>> Judge(Database& database, const MarkDirectory& marks, const Content& content,
+                                              WitnessReport& report) {
+  const absl::StatusOr<std::optional<Mark>> mark = marks.Read(content);
+  if (!mark.ok() && !absl::IsDataLoss(mark.status())) {
+    return mark.status();
+  }
+  std::optional<Rollback> found;
+  DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> budget,
+                          FindBudgetByContent(transaction, content.tenant, content.digest));
+    if (!budget.has_value()) {
+      ++report.unclaimed;
+    } else if (!mark.ok()) {
+      found = Rollback{content, *budget, UnreadableReason(mark.status().message())};
+    } else if (mark->has_value()) {
+      DPAR_ASSIGN_OR_RETURN(const Comparison comparison, CompareWithMark(transaction, *budget, **mark));
+      if (comparison.rolled_back) {
+        found = Rollback{content, *budget, RollbackReason(**mark)};
+      } else {
+        ++report.good;
       }
-      return absl::OkStatus();
-    }));
-    if (budget.has_value() && !marked.ok()) {
-      report.rollbacks.push_back({content, *budget, UnreadableReason(marked.status().message())});
-      return absl::OkStatus();
     }
-    // A server may have moved the mark in between, and noted it: then it is there when it is read again.
-    if (!mark.has_value() || found.account.marked_sequence <= mark->sequence) {
-      break;
-    }
-  }
-  if (!budget.has_value()) {
-    ++report.unclaimed;
-  } else if (found.rolled_back) {
-    report.rollbacks.push_back({content, *budget, RollbackReason(*mark)});
-  } else if (mark.has_value()) {
-    ++report.good;
-    if (mark->sequence < found.account.marked_sequence && found.account.frozen_reason.empty()) {
-      report.unmarked.push_back(*budget);
-    }
-  }
-  return absl::OkStatus();
+    return absl::OkStatus();
+  }));
+  return found;
 }
 
 // Budgets, not frozen ones, that have spent something and whose content is not among those.
@@ -177,14 +189,9 @@ absl::StatusOr<Content> ContentOf(Transaction& transaction, const std::string& b
   return content;
 }
 
-Mark MarkOf(const Content& content, const std::string& budget_id, const Account& account) {
+MarkedTerms MarkTerms(const Account& account) {
   const BudgetTerms& terms = account.terms;
-  return {content,
-          budget_id,
-          {terms.cap_epsilon, terms.cap_delta, terms.order, terms.cap_units, account.max_degree},
-          account.head_sequence,
-          account.head_hash,
-          account.posted_units};
+  return {terms.cap_epsilon, terms.cap_delta, terms.order, terms.cap_units, account.max_degree};
 }
 
 BudgetTerms TermsOf(const Mark& mark) {
@@ -192,24 +199,26 @@ BudgetTerms TermsOf(const Mark& mark) {
 }
 
 absl::StatusOr<std::vector<std::string>> DatasetsOf(Transaction& transaction, const std::string& budget_id) {
-  return transaction.QueryTexts("SELECT name FROM datasets WHERE budget_id = $1 ORDER BY create_time, name",
-                                {budget_id});
+  return Texts(transaction, "SELECT name FROM datasets WHERE budget_id = $1 ORDER BY create_time, name", {budget_id});
 }
 
-absl::StatusOr<Comparison> CompareWithMark(Transaction& transaction, const std::string& budget_id,
-                                           const std::optional<Mark>& mark) {
+absl::StatusOr<Comparison> CompareWithMark(Transaction& transaction, const std::string& budget_id, const Mark& mark) {
   Comparison comparison;
   DPAR_ASSIGN_OR_RETURN(comparison.account, LoadAccount(transaction, budget_id));
-  if (mark.has_value()) {
-    DPAR_ASSIGN_OR_RETURN(const std::string hash, HashOfEntry(transaction, budget_id, mark->sequence));
-    comparison.rolled_back = mark->budget_id != budget_id || mark->hash != hash;
+  for (size_t i = mark.checkpoints.size(); mark.budget_id == budget_id && i-- > 0;) {
+    DPAR_ASSIGN_OR_RETURN(const std::string hash, HashOfEntry(transaction, budget_id, mark.checkpoints[i].sequence));
+    if (hash == mark.checkpoints[i].hash) {
+      comparison.common = i;
+      break;
+    }
   }
+  comparison.rolled_back = comparison.common != mark.checkpoints.size() - 1;
   return comparison;
 }
 
 std::string RollbackReason(const Mark& mark) {
   return absl::StrCat(
-      "results were released up to entry ", mark.sequence,
+      "results were released up to entry ", mark.last().sequence,
       " of this budget's ledger, and the ledger does not have that entry: it is older, as after a backup "
       "was restored, or another.",
       kNext);
@@ -234,12 +243,13 @@ absl::StatusOr<WitnessReport> CompareAll(Database& database, const MarkDirectory
   DPAR_ASSIGN_OR_RETURN(const std::vector<Content> contents, marks.List());
   WitnessReport report;
   for (const Content& content : contents) {
-    DPAR_RETURN_IF_ERROR(Judge(database, marks, content, report));
+    DPAR_ASSIGN_OR_RETURN(std::optional<Rollback> found, Judge(database, marks, content, report));
+    if (found.has_value()) {
+      report.rollbacks.push_back(*std::move(found));
+    }
   }
-  using Names = std::vector<std::string>;
-  DPAR_ASSIGN_OR_RETURN(const Names unmarked,
+  DPAR_ASSIGN_OR_RETURN(report.unmarked,
                         ReadFrom(database, [&](Transaction& transaction) { return Unmarked(transaction, contents); }));
-  report.unmarked.insert(report.unmarked.end(), unmarked.begin(), unmarked.end());
   return report;
 }
 
@@ -261,6 +271,7 @@ absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, cons
   }));
   DPAR_RETURN_IF_ERROR(EndLiveJobs(database, budget_id));
   Thawed thawed;
+  Comparison comparison;
   Account account;
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
@@ -270,13 +281,13 @@ absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, cons
       DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, budget_id, mark->terms.max_degree));
       DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
     }
-    DPAR_ASSIGN_OR_RETURN(const Comparison found, CompareWithMark(transaction, budget_id, mark));
+    comparison = {account, std::nullopt, false};
+    if (mark.has_value()) {
+      DPAR_ASSIGN_OR_RETURN(comparison, CompareWithMark(transaction, budget_id, *mark));
+    }
     const std::string tag = DebitTag(mark);
     DPAR_ASSIGN_OR_RETURN(const bool debited, WasDebited(transaction, budget_id, tag));
-    thawed.debited_units = 0;
-    if (!debited || !mark.has_value()) {
-      DPAR_ASSIGN_OR_RETURN(thawed.debited_units, MissingUnits(transaction, budget_id, found, mark));
-    }
+    thawed.debited_units = debited && mark.has_value() ? 0 : MissingUnits(comparison, mark);
     if (thawed.debited_units > 0) {
       DPAR_RETURN_IF_ERROR(
           Debit(transaction, budget_id, thawed.debited_units, absl::StrCat(tag, reason), context).status());
@@ -285,11 +296,8 @@ absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, cons
     thawed.left_units = account.left_units();
     return absl::OkStatus();
   }));
-  DPAR_RETURN_IF_ERROR(marks.Write(MarkOf(content, budget_id, account)));
-  DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
-    DPAR_RETURN_IF_ERROR(NoteMarked(transaction, budget_id, {account.head_sequence, account.head_hash}));
-    return SetFrozen(transaction, budget_id, "");
-  }));
+  DPAR_RETURN_IF_ERROR(marks.Write(NextMark(content, budget_id, comparison, mark, account)));
+  DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) { return SetFrozen(transaction, budget_id, ""); }));
   return thawed;
 }
 

@@ -7,6 +7,7 @@
 #ifndef DPAR_SERVER_WITNESS_ROLLBACK_H_
 #define DPAR_SERVER_WITNESS_ROLLBACK_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -24,18 +25,20 @@ namespace dpar {
 // What a budget's content is. NOT_FOUND for a budget without one, which no upload makes.
 absl::StatusOr<Content> ContentOf(Transaction& transaction, const std::string& budget_id);
 
-// The mark of a ledger as it is.
-Mark MarkOf(const Content& content, const std::string& budget_id, const Account& account);
+// Between a ledger's terms and a mark's.
+MarkedTerms MarkTerms(const Account& account);
 BudgetTerms TermsOf(const Mark& mark);
 
 // A ledger beside its mark.
 struct Comparison {
   Account account;
-  bool rolled_back = false;  // there is a mark, and the ledger does not have its entry
+  // Of the mark's checkpoints, the newest that the ledger has.
+  std::optional<size_t> common;
+  bool rolled_back = false;  // it is not the last
 };
-// Inside a transaction that began after the mark was read: marks are written after what they name was committed.
-absl::StatusOr<Comparison> CompareWithMark(Transaction& transaction, const std::string& budget_id,
-                                           const std::optional<Mark>& mark);
+// A mark that names another budget shares no checkpoint with this one. Inside a transaction that began after the mark
+// was read: marks are written after what they name was committed.
+absl::StatusOr<Comparison> CompareWithMark(Transaction& transaction, const std::string& budget_id, const Mark& mark);
 
 // What is said of a budget whose ledger lacks what its mark names, or whose mark is unreadable for the reason `why`.
 std::string RollbackReason(const Mark& mark);
@@ -54,8 +57,7 @@ struct WitnessReport {
   int64_t good = 0;
   int64_t unclaimed = 0;  // of contents that the store does not know; whoever uploads one gets a frozen budget
   std::vector<Rollback> rollbacks;
-  // Budgets that have spent something and have no mark, or one that is older than the store notes.
-  std::vector<std::string> unmarked;
+  std::vector<std::string> unmarked;  // budgets that have spent something and have no mark
 };
 // Compares every mark with the store; changes nothing.
 absl::StatusOr<WitnessReport> CompareAll(Database& database, const MarkDirectory& marks);

@@ -21,6 +21,22 @@
 namespace dpar {
 namespace {
 
+// Jobs that one statement asks for. Texts of statements are kept, so there is one, for as many.
+constexpr size_t kJobsAtOnce = 32;
+// Some ten megabytes. All are forgotten when there are more, and asked for again.
+constexpr size_t kMaxCovered = 100'000;
+
+std::string SpendsQuery() {
+  std::string sql = absl::StrCat(
+      "SELECT l.job, l.budget_id, l.sequence, l.hash FROM jobs j "
+      "JOIN ledger_entries l ON l.budget_id = j.budget_id AND l.job = j.name AND l.kind = ",
+      static_cast<int>(v1::LedgerEntry::POST), " WHERE j.name IN (");
+  for (size_t i = 1; i <= kJobsAtOnce; ++i) {
+    absl::StrAppend(&sql, i == 1 ? "$" : ", $", i);
+  }
+  return sql + ")";
+}
+
 // What a caller is told: paths are for the log.
 absl::Status CannotMark() {
   return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
@@ -47,25 +63,23 @@ bool AllUpTo(const std::vector<Spend>& spends, int64_t sequence) {
 }  // namespace
 
 absl::StatusOr<std::vector<Spend>> SpendsOf(Transaction& transaction, const std::vector<std::string>& jobs) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.QueryNames(
-          absl::StrCat("SELECT l.job, l.budget_id, l.sequence, l.hash, "
-                       "CASE WHEN l.sequence <= b.marked_sequence THEN 1 ELSE 0 END FROM jobs j "
-                       "LEFT JOIN budgets b ON b.id = j.budget_id "
-                       "JOIN ledger_entries l ON l.budget_id = j.budget_id AND l.job = j.name AND l.kind = ",
-                       static_cast<int>(v1::LedgerEntry::POST), " WHERE j.name IN ($)"),
-          jobs));
+  static const auto* sql = new std::string(SpendsQuery());
   std::vector<Spend> spends;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    Spend& spend = spends.emplace_back();
-    spend.job = reader.Text();
-    spend.budget_id = reader.Text();
-    spend.sequence = reader.Int();
-    spend.hash = reader.Text();
-    spend.marked = reader.Int() != 0;
-    DPAR_RETURN_IF_ERROR(reader.status());
+  for (size_t begin = 0; begin < jobs.size(); begin += kJobsAtOnce) {
+    std::vector<Value> names(kJobsAtOnce, Value(std::string()));
+    std::copy_n(jobs.begin() + static_cast<std::ptrdiff_t>(begin), std::min(kJobsAtOnce, jobs.size() - begin),
+                names.begin());
+    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(*sql, names));
+    for (const Row& row : rows) {
+      RowReader reader(row);
+      Spend spend;
+      spend.job = reader.Text();
+      spend.budget_id = reader.Text();
+      spend.sequence = reader.Int();
+      spend.hash = reader.Text();
+      DPAR_RETURN_IF_ERROR(reader.status());
+      spends.push_back(std::move(spend));
+    }
   }
   return spends;
 }
@@ -96,17 +110,16 @@ absl::Status Witness::FreezeRolledBack(const WitnessReport& report) {
   return absl::OkStatus();
 }
 
-// After a new directory was adopted, or a copy of a lost one was put back.
+// After a new directory was adopted.
 absl::Status Witness::MarkUnmarked(const std::vector<std::string>& budgets) {
   for (const std::string& budget : budgets) {
-    DPAR_RETURN_IF_ERROR(MarkBudget(budget, {}));
+    DPAR_RETURN_IF_ERROR(CoverAll(budget));
   }
   if (!budgets.empty()) {
     spdlog::warn(
-        "witness: {} budgets had spent something and had no mark in {}, or an older one than the store knows of; they "
-        "were marked as they are. After `dpard adopt-witness`, or when a copy of the directory was put back, that is "
-        "as it should be; otherwise find out where the marks are gone, since a ledger that was rolled back would not "
-        "have been noticed",
+        "witness: {} budgets had spent something and had no mark in {}; they were marked as they are. After `dpard "
+        "adopt-witness` this is to be expected; otherwise find out where the marks are gone, since a ledger that was "
+        "rolled back would not have been noticed",
         budgets.size(), marks_.root());
   }
   return absl::OkStatus();
@@ -115,14 +128,17 @@ absl::Status Witness::MarkUnmarked(const std::vector<std::string>& budgets) {
 absl::Status Witness::Cover(const Spend& spend) { return Cover(std::vector<Spend>{spend}); }
 
 absl::Status Witness::Cover(const std::vector<Spend>& spends) {
-  std::map<std::string, std::vector<Spend>> unmarked;
-  for (const Spend& spend : spends) {
-    if (!spend.marked) {
-      unmarked[spend.budget_id].push_back(spend);
+  std::map<std::string, std::vector<Spend>> unknown;
+  {
+    const absl::MutexLock lock(&mutex_);
+    for (const Spend& spend : spends) {
+      if (!covered_.contains(spend.hash)) {
+        unknown[spend.budget_id].push_back(spend);
+      }
     }
   }
-  for (const auto& [budget, of_budget] : unmarked) {
-    absl::Status status = MarkBudget(budget, of_budget);
+  for (const auto& [budget, of_budget] : unknown) {
+    absl::Status status = CoverSlowly(budget, of_budget);
     const bool failed = !status.ok() && !absl::IsFailedPrecondition(status);
     failing_ = failed;
     if (failed) {
@@ -131,8 +147,19 @@ absl::Status Witness::Cover(const std::vector<Spend>& spends) {
       return CannotMark();
     }
     DPAR_RETURN_IF_ERROR(status);
+    Remember(of_budget);
   }
   return absl::OkStatus();
+}
+
+void Witness::Remember(const std::vector<Spend>& spends) {
+  const absl::MutexLock lock(&mutex_);
+  if (covered_.size() + spends.size() > kMaxCovered) {
+    covered_.clear();
+  }
+  for (const Spend& spend : spends) {
+    covered_.insert(spend.hash);
+  }
 }
 
 absl::StatusOr<absl::flat_hash_set<std::string>> Witness::CoverEach(const std::vector<Spend>& spends) {
@@ -163,15 +190,18 @@ absl::Status Witness::CoverAll(const std::string& budget_id) {
   DPAR_ASSIGN_OR_RETURN(const Account account, ReadFrom(database_, [&](Transaction& transaction) {
                           return LoadAccount(transaction, budget_id);
                         }));
-  return Cover(Spend{"", budget_id, account.head_sequence, account.head_hash,
-                     /*marked=*/account.head_sequence <= account.marked_sequence});
+  return Cover(Spend{"", budget_id, account.head_sequence, account.head_hash});
 }
 
-absl::Status Witness::MarkBudget(const std::string& budget, const std::vector<Spend>& spends) {
+absl::Status Witness::CoverSlowly(const std::string& budget, const std::vector<Spend>& spends) {
   DPAR_ASSIGN_OR_RETURN(const Content content,
                         ReadFrom(database_, [&](Transaction& transaction) { return ContentOf(transaction, budget); }));
   DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, marks_.Lock(content.tenant));
-  // The mark is read before the ledger, and nobody writes it meanwhile.
+  return Renew(budget, spends, content);
+}
+
+// The mark is read before the ledger, and nobody writes it meanwhile.
+absl::Status Witness::Renew(const std::string& budget, const std::vector<Spend>& spends, const Content& content) {
   const absl::StatusOr<std::optional<Mark>> read = marks_.Read(content);
   if (absl::IsDataLoss(read.status())) {
     const std::string reason = UnreadableReason(read.status().message());
@@ -179,41 +209,40 @@ absl::Status Witness::MarkBudget(const std::string& budget, const std::vector<Sp
     return BudgetFrozen(budget, reason);
   }
   DPAR_RETURN_IF_ERROR(read.status());
-  const std::optional<Mark>& mark = *read;
+  Mark mark = read->value_or(Mark{content, budget, {}, {}});
   Comparison found;
   bool has_all = false;
   DPAR_RETURN_IF_ERROR(database_.Read([&](Transaction& transaction) -> absl::Status {
     DPAR_RETURN_IF_ERROR(CheckStillPaired(transaction, marks_));
     DPAR_ASSIGN_OR_RETURN(has_all, HasAll(transaction, spends));
+    if (mark.checkpoints.empty()) {
+      DPAR_ASSIGN_OR_RETURN(found.account, LoadAccount(transaction, budget));
+      return absl::OkStatus();
+    }
     DPAR_ASSIGN_OR_RETURN(found, CompareWithMark(transaction, budget, mark));
     return absl::OkStatus();
   }));
   const Account& account = found.account;
   if (found.rolled_back) {
-    DPAR_RETURN_IF_ERROR(Freeze(database_, budget, RollbackReason(*mark)));
+    DPAR_RETURN_IF_ERROR(Freeze(database_, budget, RollbackReason(mark)));
   }
   if (found.rolled_back || !account.frozen_reason.empty()) {
-    // What was marked before may leave again.
-    return has_all && AllUpTo(spends, account.marked_sequence)
-               ? absl::OkStatus()
-               : BudgetFrozen(budget, found.rolled_back ? RollbackReason(*mark) : account.frozen_reason);
+    // What the mark and the ledger share was released before, and its release is known.
+    const bool known = has_all && found.common.has_value() && AllUpTo(spends, mark.checkpoints[*found.common].sequence);
+    return known ? absl::OkStatus()
+                 : BudgetFrozen(budget, found.rolled_back ? RollbackReason(mark) : account.frozen_reason);
   }
   if (!has_all || !AllUpTo(spends, account.head_sequence)) {
     return absl::UnavailableError("the ledger does not have an entry that was just read from it");
   }
-  const Mark next = MarkOf(content, budget, account);
-  const bool moves = !mark.has_value() || mark->sequence < next.sequence;
-  DPAR_RETURN_IF_ERROR(moves ? marks_.Write(next) : marks_.Sync(content));
-  DPAR_SEAM("marked");
-  const Mark& standing = moves ? next : *mark;
-  if (account.marked_sequence < standing.sequence) {
-    // Without the note, a thaw would debit more (mark.h).
-    database_
-        .Write([&](Transaction& transaction) {
-          return NoteMarked(transaction, budget, {standing.sequence, standing.hash});
-        })
-        .IgnoreError();
+  if (mark.checkpoints.empty() || mark.last().sequence < account.head_sequence) {
+    mark.terms = MarkTerms(account);
+    AddCheckpoint(mark, {account.head_sequence, account.head_hash, account.posted_units});
+    DPAR_RETURN_IF_ERROR(marks_.Write(mark));
+  } else {
+    DPAR_RETURN_IF_ERROR(marks_.Sync(content));
   }
+  DPAR_SEAM("marked");
   return absl::OkStatus();
 }
 

@@ -25,9 +25,11 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "server/store/database.h"
 #include "server/witness/mark_directory.h"
 #include "server/witness/rollback.h"
@@ -41,7 +43,6 @@ struct Spend {
   std::string budget_id;
   int64_t sequence = 0;
   std::string hash;
-  bool marked = false;  // as the store notes beside the ledger
 };
 // The entries that the given jobs posted; none for those that have posted nothing.
 absl::StatusOr<std::vector<Spend>> SpendsOf(Transaction& transaction, const std::vector<std::string>& jobs);
@@ -62,26 +63,30 @@ class Witness {
   // what was spent must not serve.
   absl::Status Begin();
 
-  // OK once a mark stands at or past the entry, in a ledger that has it. Asks the disk unless the store notes that one
-  // does. FAILED_PRECONDITION / BUDGET_FROZEN when the ledger is not the one that was
+  // OK once a mark stands at or past the entry, in a ledger that has it. Asks the disk once for every entry, and not
+  // again as long as that is remembered. FAILED_PRECONDITION / BUDGET_FROZEN when the ledger is not the one that was
   // marked; UNAVAILABLE when no mark can be written, or the ledger has the entry no longer: then nothing may leave.
-  absl::Status Cover(const Spend& spend);
+  absl::Status Cover(const Spend& spend) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for all of them, with one mark for those of one budget.
-  absl::Status Cover(const std::vector<Spend>& spends);
+  absl::Status Cover(const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
   // Covers what can be, and returns the names of the jobs whose entries BUDGET_FROZEN keeps back. Any other error is
   // one.
-  absl::StatusOr<absl::flat_hash_set<std::string>> CoverEach(const std::vector<Spend>& spends);
+  absl::StatusOr<absl::flat_hash_set<std::string>> CoverEach(const std::vector<Spend>& spends)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // As Cover, for what the jobs posted, which is looked up.
-  absl::Status CoverJobs(const std::vector<std::string>& jobs);
+  absl::Status CoverJobs(const std::vector<std::string>& jobs) ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for everything that the ledger has now: for what an operator changed.
-  absl::Status CoverAll(const std::string& budget_id);
+  absl::Status CoverAll(const std::string& budget_id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether marks can be written, as far as is known. Tries again when the last time failed.
   bool Writes();
 
  private:
-  // Moves the mark of one budget to the end of its ledger, which has these entries.
-  absl::Status MarkBudget(const std::string& budget, const std::vector<Spend>& spends);
+  // Of one budget.
+  absl::Status CoverSlowly(const std::string& budget, const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Renew(const std::string& budget, const std::vector<Spend>& spends, const Content& content)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Remember(const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FreezeRolledBack(const WitnessReport& report);
   absl::Status MarkUnmarked(const std::vector<std::string>& budgets);
 
@@ -89,6 +94,9 @@ class Witness {
   MarkDirectory marks_;
   const std::function<void()> on_failure_;
   std::atomic<bool> failing_ = false;
+  absl::Mutex mutex_;
+  // Hashes of entries that a mark stands at or past, at most kMaxCovered.
+  absl::flat_hash_set<std::string> covered_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace dpar

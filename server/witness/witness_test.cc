@@ -30,9 +30,9 @@ TEST_P(WitnessTest, AReservationNeedsNoMarkAndAPostedJobGetsOneWhenItIsAskedFor)
   EXPECT_EQ(MarkNow(), std::nullopt);
   ASSERT_TRUE(Cover("j").ok());
   const Account account = AccountNow();
+  const Mark expected{content_, "b", MarkTerms(account), {{3, account.head_hash, account.posted_units}}};
   EXPECT_EQ(account.head_sequence, 3);
-  EXPECT_EQ(MarkNow(), MarkOf(content_, "b", account));
-  EXPECT_EQ(account.marked_sequence, 3);
+  EXPECT_EQ(MarkNow(), expected);
   EXPECT_EQ(failures_, 0);
 }
 
@@ -57,7 +57,7 @@ TEST_P(WitnessTest, WhatIsMarkedIsKnownWithoutTheDiskAndWhatIsNotIsNotShown) {
   EXPECT_TRUE(witness_->Writes());  // the directory itself can be written
   fs::remove(root_ + "/witness/acme");
   EXPECT_TRUE(Cover("second").ok());
-  EXPECT_EQ(MarkNow()->sequence, 5);
+  EXPECT_EQ(MarkNow()->last().sequence, 5);
 }
 
 TEST_P(WitnessTest, ADirectoryThatCannotBeWrittenIsSaidUntilItCan) {
@@ -98,16 +98,17 @@ TEST_P(WitnessTest, ACrashBetweenCommitAndMarkFreezesNothing) {
   Spend("second");
   Restart();
   EXPECT_EQ(AccountNow().frozen_reason, "");
-  EXPECT_EQ(MarkNow()->sequence, 3);
+  EXPECT_EQ(MarkNow()->last().sequence, 3);
   EXPECT_TRUE(Cover("second").ok());
-  EXPECT_EQ(MarkNow()->sequence, 5);
+  EXPECT_EQ(MarkNow()->last().sequence, 5);
+  EXPECT_EQ(MarkNow()->checkpoints.size(), 2U);
 }
 
 TEST_P(WitnessTest, AServerThatMeetsSpendingWithoutAMarkMarksItAtItsStart) {
   Spend("j");
   Restart();
-  EXPECT_EQ(MarkNow()->sequence, 3);
-  EXPECT_EQ(MarkNow()->spent_units, AccountNow().posted_units);
+  EXPECT_EQ(MarkNow()->last().sequence, 3);
+  EXPECT_EQ(MarkNow()->last().spent_units, AccountNow().posted_units);
 }
 
 TEST_P(WitnessTest, WhatAnotherServerMarkedIsNotMarkedAgain) {
@@ -133,19 +134,19 @@ TEST_P(WitnessTest, TwoServersThatMarkAtOnceNeverMoveAMarkBackwards) {
       thread.join();
     }
     EXPECT_THAT(statuses, ::testing::Each(absl::OkStatus()));
-    EXPECT_EQ(MarkNow()->sequence, 3 + 2 * i);
-    EXPECT_EQ(MarkNow()->hash, AccountNow().head_hash);
+    EXPECT_EQ(MarkNow()->last().sequence, 3 + 2 * i);
+    EXPECT_EQ(MarkNow()->last().hash, AccountNow().head_hash);
   }
 }
 
 TEST_P(WitnessTest, AnOperatorsChangeIsMarkedAsAWhole) {
   ASSERT_TRUE(Write([](Transaction& t) { return Debit(t, "b", 70, "elsewhere", {"op", absl::Now()}).status(); }).ok());
   ASSERT_TRUE(witness_->CoverAll("b").ok());
-  EXPECT_EQ(MarkNow()->spent_units, 70);
+  EXPECT_EQ(MarkNow()->last().spent_units, 70);
   ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, "b", 2, "less", {"op", absl::Now()}); }).ok());
   ASSERT_TRUE(witness_->CoverAll("b").ok());
-  EXPECT_EQ(MarkNow()->terms, MarkOf(content_, "b", AccountNow()).terms);
-  EXPECT_EQ(MarkNow()->sequence, 3);
+  EXPECT_EQ(MarkNow()->terms, MarkTerms(AccountNow()));
+  EXPECT_EQ(MarkNow()->last().sequence, 3);
 }
 
 TEST_P(WitnessTest, ALedgerThatIsRolledBackWhileAServerRunsIsNoticedBeforeItShowsMore) {
@@ -177,7 +178,7 @@ TEST_P(WitnessTest, ALedgerThatWasRolledBackAndGrewToItsOldLengthIsNotTheOneThat
   RollBackTo(backup);
   Spend("fourth");
   Spend("fifth");
-  ASSERT_EQ(AccountNow().head_sequence, MarkNow()->sequence);
+  ASSERT_EQ(AccountNow().head_sequence, MarkNow()->last().sequence);
   EXPECT_EQ(Reason(Cover("fourth")), "BUDGET_FROZEN");
   EXPECT_NE(AccountNow().frozen_reason, "");
 }
@@ -202,7 +203,7 @@ TEST_P(WitnessTest, AnEntryThatTheLedgerHasNoLongerIsNotCovered) {
   EXPECT_EQ(failures_, 3);
   EXPECT_EQ(AccountNow().frozen_reason, "");
   EXPECT_TRUE(Cover("third").ok());
-  EXPECT_EQ(MarkNow()->sequence, 5);
+  EXPECT_EQ(MarkNow()->last().sequence, 5);
 }
 
 TEST_P(WitnessTest, OneThatAFrozenBudgetKeepsBackKeepsNoOtherBack) {
@@ -231,7 +232,7 @@ TEST_P(WitnessTest, AllJobsOfABudgetAreCoveredByOneMark) {
   Spend("first");
   Spend("second");
   ASSERT_TRUE(witness_->CoverJobs({Name("first"), Name("second")}).ok());
-  EXPECT_EQ(MarkNow()->sequence, 5);
+  EXPECT_EQ(MarkNow()->checkpoints.size(), 1U);
   fs::remove_all(root_ + "/witness/acme");
   ASSERT_TRUE(WriteFileDurably(root_ + "/witness/acme", "in the way", 0600).ok());
   EXPECT_TRUE(Cover("first").ok());

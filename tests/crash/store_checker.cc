@@ -269,16 +269,17 @@ void StoreChecker::CheckHistory() {
 void StoreChecker::CheckMarks(const std::vector<Mark>& marks, const Promised& promised) {
   std::map<std::string, int64_t> marked;  // budget to sequence
   for (const Mark& mark : marks) {
-    marked[mark.budget_id] = mark.sequence;
+    marked[mark.budget_id] = mark.last().sequence;
   }
   for (const BudgetRecord& budget : snapshot_.budgets) {
     if (!budget.account.frozen_reason.empty()) {
       Fault(absl::StrCat("budget ", budget.id, " is frozen: ", budget.account.frozen_reason));
     }
     for (const Mark& mark : marks) {
-      const bool in_chain = std::any_of(
-          budget.entries.begin(), budget.entries.end(),
-          [&](const v1::LedgerEntry& entry) { return entry.sequence() == mark.sequence && entry.hash() == mark.hash; });
+      const bool in_chain =
+          std::any_of(budget.entries.begin(), budget.entries.end(), [&](const v1::LedgerEntry& entry) {
+            return entry.sequence() == mark.last().sequence && entry.hash() == mark.last().hash;
+          });
       if (mark.budget_id == budget.id && !in_chain) {
         Fault(absl::StrCat("the mark of budget ", budget.id, " is ahead of its ledger"));
       }

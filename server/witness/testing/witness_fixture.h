@@ -116,10 +116,9 @@ class WitnessFixture : public ::testing::TestWithParam<Engine> {
       return t
           .Execute(
               "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
-              "live_events = $6, head_sequence = $7, head_hash = $8, frozen_reason = '', marked_sequence = $9 "
-              "WHERE id = $1",
+              "live_events = $6, head_sequence = $7, head_hash = $8, frozen_reason = '' WHERE id = $1",
               {"b", then.terms.cap_epsilon, then.terms.cap_units, then.posted_units, then.reserved_units,
-               then.live_events, then.head_sequence, then.head_hash, then.marked_sequence})
+               then.live_events, then.head_sequence, then.head_hash})
           .status();
     });
     ASSERT_TRUE(status.ok()) << status;
