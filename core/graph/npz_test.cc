@@ -418,7 +418,7 @@ TEST(WriteNpzFileTest, ReplacesAFileAndLeavesNothingElseBehind) {
 
 TEST(WriteNpzFileTest, FailsWhereTheDirectoryIsMissing) {
   EXPECT_EQ(Summary(WriteArrays("/nonexistent/a.npz", {{"x", VectorArray(std::vector<int32_t>{1})}})),
-            "INTERNAL INTERNAL_FAULT");
+            "INVALID_ARGUMENT INVALID_FIELD field=output");
 }
 
 }  // namespace

@@ -560,10 +560,12 @@ TEST(SealedGraphTest, ArraysThatDoNotFitTheSizesAreNotWritten) {
 TEST(SealedGraphTest, AWriteThatFailsLeavesTheOldFileAndNothingElse) {
   const std::string directory = TestPath("directory");
   const std::string path = directory + "/graph.sealed";
-  EXPECT_EQ(dpar::testing::Summary(WriteSealedGraph(path, SmallGraph())), "INTERNAL INTERNAL_FAULT");
-  // A directory that is not empty cannot be renamed over.
+  EXPECT_EQ(dpar::testing::Summary(WriteSealedGraph(path, SmallGraph())),
+            "INVALID_ARGUMENT INVALID_FIELD field=output");
+  // A directory is not written over.
   ASSERT_TRUE(std::filesystem::create_directories(path + "/old"));
-  EXPECT_EQ(dpar::testing::Summary(WriteSealedGraph(path, SmallGraph())), "INTERNAL INTERNAL_FAULT");
+  EXPECT_EQ(dpar::testing::Summary(WriteSealedGraph(path, SmallGraph())),
+            "INVALID_ARGUMENT INVALID_FIELD field=output");
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
     left.push_back(entry.path().string());

@@ -21,19 +21,8 @@
 namespace dpar {
 namespace {
 
-// Writes the account after one entry was appended. The stored head must be the entry before it: no update is lost, even
-// if a lock were.
-absl::Status StoreAccount(Transaction& transaction, const std::string& budget_id, const Account& account) {
-  DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
-  return transaction.ExecuteOne(
-      "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
-      "live_events = $6, head_sequence = $7, head_hash = $8 WHERE id = $1 AND head_sequence + 1 = $7",
-      {budget_id, account.terms.cap_epsilon, account.terms.cap_units, account.posted_units, account.reserved_units,
-       account.live_events, account.head_sequence, account.head_hash},
-      CorruptBudget("a budget changed while it was written", budget_id));
-}
-
-// Appends an entry (all but sequence, time, actor and hash are set) and moves the account's head.
+// Appends an entry (all but sequence, time, actor and hash are set), and writes the account after it, whose sums are
+// set and whose head it becomes. The stored head must be the entry before it: no update is lost, even if a lock were.
 absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::string& budget_id, Account& account,
                                        StoredEntry stored, const EntryContext& context) {
   v1::LedgerEntry& entry = stored.entry;
@@ -43,15 +32,22 @@ absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::stri
   *entry.mutable_time() = ToTimestamp(time);
   entry.set_actor(context.actor);
   entry.set_hash(EntryHash(budget_id, account.head_hash, entry, event_text));
+  account.head_sequence = entry.sequence();
+  account.head_hash = entry.hash();
   DPAR_RETURN_IF_ERROR(CheckEntry(stored, budget_id));
+  DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
   DPAR_RETURN_IF_ERROR(transaction.ExecuteOne(
       "INSERT INTO ledger_entries (budget_id, sequence, time, kind, job, actor, units, epsilon, delta, event, reason, "
       "attempt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
       {budget_id, entry.sequence(), time, int64_t{entry.kind()}, TextOrNull(entry.job()), entry.actor(), entry.units(),
        entry.epsilon(), entry.delta(), event_text, entry.reason(), int64_t{entry.attempt()}, entry.hash()},
       CorruptBudget("a ledger entry was not written", budget_id)));
-  account.head_sequence = entry.sequence();
-  account.head_hash = entry.hash();
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne(
+      "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
+      "live_events = $6, head_sequence = $7, head_hash = $8 WHERE id = $1 AND head_sequence + 1 = $7",
+      {budget_id, account.terms.cap_epsilon, account.terms.cap_units, account.posted_units, account.reserved_units,
+       account.live_events, account.head_sequence, account.head_hash},
+      CorruptBudget("a budget changed while it was written", budget_id)));
   return std::move(entry);
 }
 
@@ -119,16 +115,14 @@ absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEn
 absl::StatusOr<EquivalentEpsilon> Equivalent(Transaction& transaction, const std::string& budget_id,
                                              const Account& account) {
   EquivalentEpsilon equivalent{0, false, account.head_sequence};
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> debits,
-                        transaction.Query("SELECT COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
-                                          {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
-  RowReader debit_count(debits.at(0));
-  if (debit_count.Int() > 0) {
+  DPAR_ASSIGN_OR_RETURN(const int64_t debits,
+                        transaction.QueryInt("SELECT COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
+                                             {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
+  if (debits > 0) {
     equivalent.from_units = true;
     DPAR_ASSIGN_OR_RETURN(equivalent.epsilon, EpsilonOfUnits(account.terms, account.posted_units));
     return equivalent;
   }
-  DPAR_RETURN_IF_ERROR(debit_count.status());
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> posts,
                         transaction.Query("SELECT event, COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND "
                                           "kind = $2 GROUP BY event ORDER BY event",
@@ -205,8 +199,7 @@ absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, 
   entry.set_epsilon(terms.cap_epsilon);
   entry.set_delta(terms.cap_delta);
   entry.set_reason(absl::StrCat(kOrderPrefix, terms.order));
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, {std::move(entry), ""}, context).status());
-  return StoreAccount(transaction, budget_id, account);
+  return Append(transaction, budget_id, account, {std::move(entry), ""}, context).status();
 }
 
 absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string& budget_id) {
@@ -284,10 +277,9 @@ absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& bud
   entry.set_units(units);
   entry.set_epsilon(price.epsilon);
   entry.set_delta(price.delta);
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
   account.reserved_units += units;
   account.live_events += 1;
-  DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
   return account;
 }
 
@@ -309,7 +301,6 @@ absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_
   posted.event_text = stored.event_text;
   DPAR_ASSIGN_OR_RETURN(posted.entry, Append(transaction, budget_id, account, std::move(stored), context));
   posted.entry.clear_event();
-  DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
   return posted;
 }
 
@@ -323,8 +314,7 @@ absl::Status Void(Transaction& transaction, const std::string& budget_id, const 
   entry.set_reason(reason);
   account.reserved_units -= entry.units();
   account.live_events -= 1;
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
-  return StoreAccount(transaction, budget_id, account);
+  return Append(transaction, budget_id, account, std::move(stored), context).status();
 }
 
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,
@@ -349,8 +339,7 @@ absl::Status SetCap(Transaction& transaction, const std::string& budget_id, doub
   entry.set_epsilon(cap_epsilon);
   entry.set_delta(account.terms.cap_delta);
   entry.set_reason(reason);
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, {std::move(entry), ""}, context).status());
-  return StoreAccount(transaction, budget_id, account);
+  return Append(transaction, budget_id, account, {std::move(entry), ""}, context).status();
 }
 
 absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::string& budget_id, int64_t units,
@@ -362,10 +351,7 @@ absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::strin
   entry.set_units(units);
   entry.set_reason(reason);
   account.posted_units += units;
-  DPAR_ASSIGN_OR_RETURN(v1::LedgerEntry appended,
-                        Append(transaction, budget_id, account, {std::move(entry), ""}, context));
-  DPAR_RETURN_IF_ERROR(StoreAccount(transaction, budget_id, account));
-  return appended;
+  return Append(transaction, budget_id, account, {std::move(entry), ""}, context);
 }
 
 absl::Status BudgetFrozen(const std::string& budget_id, const std::string& reason) {
@@ -373,10 +359,8 @@ absl::Status BudgetFrozen(const std::string& budget_id, const std::string& reaso
 }
 
 absl::Status SetFrozen(Transaction& transaction, const std::string& budget_id, const std::string& reason) {
-  DPAR_ASSIGN_OR_RETURN(
-      const int64_t changed,
-      transaction.Execute("UPDATE budgets SET frozen_reason = $2 WHERE id = $1", {budget_id, reason}));
-  return changed == 1 ? absl::OkStatus() : ResourceNotFound(budget_id);
+  return transaction.ExecuteOne("UPDATE budgets SET frozen_reason = $2 WHERE id = $1", {budget_id, reason},
+                                ResourceNotFound(budget_id));
 }
 
 absl::Status NarrowToDegree(Transaction& transaction, const std::string& budget_id, int64_t max_degree) {
@@ -387,25 +371,14 @@ absl::Status NarrowToDegree(Transaction& transaction, const std::string& budget_
 }
 
 absl::StatusOr<int64_t> CountFrozen(Transaction& transaction) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT COUNT(*) FROM budgets WHERE frozen_reason <> ''", {}));
-  RowReader reader(rows.at(0));
-  const int64_t count = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return count;
+  return transaction.QueryInt("SELECT COUNT(*) FROM budgets WHERE frozen_reason <> ''", {});
 }
 
 absl::StatusOr<std::string> HashOfEntry(Transaction& transaction, const std::string& budget_id, int64_t sequence) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT hash FROM ledger_entries WHERE budget_id = $1 AND sequence = $2",
-                                          {budget_id, sequence}));
-  if (rows.empty()) {
-    return std::string();
-  }
-  RowReader reader(rows[0]);
-  std::string hash = reader.Text();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return hash;
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> hashes,
+                        transaction.QueryTexts("SELECT hash FROM ledger_entries WHERE budget_id = $1 AND sequence = $2",
+                                               {budget_id, sequence}));
+  return hashes.empty() ? "" : hashes[0];
 }
 
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
@@ -421,17 +394,10 @@ absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntriesBefore(Transaction& tran
 }
 
 absl::StatusOr<std::vector<std::string>> AllBudgets(Transaction& transaction) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT id FROM budgets UNION SELECT budget_id FROM ledger_entries "
-                                          "UNION SELECT budget_id FROM contents ORDER BY 1",
-                                          {}));
-  std::vector<std::string> ids;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    ids.push_back(reader.Text());
-    DPAR_RETURN_IF_ERROR(reader.status());
-  }
-  return ids;
+  return transaction.QueryTexts(
+      "SELECT id FROM budgets UNION SELECT budget_id FROM ledger_entries UNION SELECT budget_id FROM contents "
+      "ORDER BY 1",
+      {});
 }
 
 }  // namespace dpar

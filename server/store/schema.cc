@@ -22,12 +22,11 @@ namespace {
 //
 // datasets: stored_bytes is the size of its file, rounded up to a power of two.
 //
-// jobs: lease counts how often a job was leased and is the fencing token of the attempt that runs. left_units is what
-// was left of the budget once the job was reserved. request_fingerprint is that of the request which made the job,
-// whose name follows from the request's id. Every index that a reservation does not touch is a page less to write: one
-// holds jobs that started, one jobs that ended, and a dataset's live jobs are found among its tenant's. (An index of
-// jobs in one state would have SQLite plan every query by state again whenever it is run, to see which state is asked
-// for.)
+// jobs: lease counts how often a job was leased and is the fencing token of the attempt that runs. request_fingerprint
+// is that of the request which made the job, whose name follows from the request's id. Every index that a reservation
+// does not touch is a page less to write: one holds jobs that started, one jobs that ended, and a dataset's live jobs
+// are found among its tenant's. (An index of jobs in one state would have SQLite plan every query by state again
+// whenever it is run, to see which state is asked for.)
 //
 // What every job writes (jobs, ledger_entries, outputs) has no references: PostgreSQL looks up and locks a row for
 // each, which jobs of one tenant then share. Rows that others name are never removed (a dataset is marked as deleted),
@@ -143,7 +142,6 @@ CREATE TABLE jobs (
   lease_owner TEXT NOT NULL DEFAULT '',
   lease_expire_time BIGINT NOT NULL DEFAULT 0,
   progress TEXT,
-  left_units BIGINT,
   request_fingerprint TEXT NOT NULL DEFAULT '');
 CREATE INDEX jobs_by_tenant ON jobs (tenant, create_time, name);
 CREATE INDEX jobs_to_lease ON jobs (state, tenant, priority DESC, create_time, name);
@@ -180,14 +178,7 @@ absl::Status RunStatements(Transaction& transaction, absl::string_view text) {
 
 // 0 for a store that has none yet.
 absl::StatusOr<int64_t> StoredVersion(Transaction& transaction) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query("SELECT version FROM schema_version", {}));
-  if (rows.empty()) {
-    return 0;
-  }
-  RowReader reader(rows[0]);
-  const int64_t version = reader.Int();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return version;
+  return transaction.QueryInt("SELECT COALESCE(MAX(version), 0) FROM schema_version", {});
 }
 
 }  // namespace

@@ -273,14 +273,17 @@ absl::Status RunRead(Connection& connection, const Database::Body& body) {
   return connection.Run("COMMIT");
 }
 
-// Runs and commits them all.
+// Runs them all and commits those that succeeded.
 absl::Status RunGroup(Connection& connection, const std::vector<WriteTurn*>& group) {
   DPAR_RETURN_IF_ERROR(connection.Run("BEGIN IMMEDIATE"));
   const RollBackUnlessCommitted whole(connection);
+  bool any = false;
   for (WriteTurn* const turn : group) {
     DPAR_RETURN_IF_ERROR(RunTurn(connection, whole, *turn));
+    any = any || (turn->thrown == nullptr && turn->status.ok());
   }
-  return connection.Run("COMMIT");
+  // A commit would wait for the disk, also for what was rolled back to its savepoint.
+  return any ? connection.Run("COMMIT") : absl::OkStatus();
 }
 
 class SqliteDatabase final : public Database {

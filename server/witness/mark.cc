@@ -54,12 +54,9 @@ bool ReadReal(absl::string_view text, double& value) {
 
 bool ReadTerms(absl::string_view line, MarkedTerms& terms) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-  // Without a promise there is no word for it.
-  const bool has_promise = words.size() == 6;
-  return (has_promise || words.size() == 5) && words[0] == "terms" && ReadReal(words[1], terms.cap_epsilon) &&
+  return words.size() == 6 && words[0] == "terms" && ReadReal(words[1], terms.cap_epsilon) &&
          ReadReal(words[2], terms.cap_delta) && ReadNumber(words[3], terms.order) && terms.order > 0 &&
-         ReadNumber(words[4], terms.cap_units) &&
-         (!has_promise || (ReadNumber(words[5], terms.max_degree) && terms.max_degree > 0));
+         ReadNumber(words[4], terms.cap_units) && ReadNumber(words[5], terms.max_degree);
 }
 
 // The rest of a line that begins with a word; nothing else may be in it.
@@ -97,12 +94,8 @@ std::string FormatMark(const Mark& mark) {
   std::string text = absl::StrCat(kTitle, kVersion, "\ntenant ", mark.content.tenant, "\ncontent ", mark.content.digest,
                                   "\nbudget ", mark.budget_id, "\n");
   const MarkedTerms& terms = mark.terms;
-  absl::StrAppendFormat(&text, "terms %.17g %.17g %d %d", terms.cap_epsilon, terms.cap_delta, terms.order,
-                        terms.cap_units);
-  if (terms.max_degree > 0) {
-    absl::StrAppend(&text, " ", terms.max_degree);
-  }
-  absl::StrAppend(&text, "\n");
+  absl::StrAppendFormat(&text, "terms %.17g %.17g %d %d %d\n", terms.cap_epsilon, terms.cap_delta, terms.order,
+                        terms.cap_units, terms.max_degree);
   for (const Checkpoint& checkpoint : mark.checkpoints) {
     absl::StrAppend(&text, "entry ", checkpoint.sequence, " ", checkpoint.hash, " ", checkpoint.spent_units, "\n");
   }

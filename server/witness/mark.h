@@ -12,6 +12,12 @@
 // in the ledger, no more than posted + (marked - common) was ever spent, whatever happened since: everything in the
 // ledger is in `posted`, and everything that the mark knows besides came after that common entry. Entries in between
 // are dropped as they age, which makes `common` smaller and the debit larger, never too small.
+//
+// Why less does not do. With the last entry alone, nothing in a ledger that lacks it would be known to be common, and a
+// restored budget would pay again for all that it had spent. A note in the store of how far its ledger was marked would
+// tell, but not by which directory: where store and directory were rolled back together and went on, and the true
+// directory then came back, the note stands for entries that this mark has never known, and the debit would be too
+// small by their price (AListLeavesOutWhatAForkedLedgerPosted in tests/end_to_end/backup_test.cc).
 #ifndef DPAR_SERVER_WITNESS_MARK_H_
 #define DPAR_SERVER_WITNESS_MARK_H_
 

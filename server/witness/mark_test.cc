@@ -31,7 +31,7 @@ TEST(MarkTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(ParseMark(FormatMark(TwoEntries())).value(), TwoEntries());
   EXPECT_EQ(FormatMark(TwoEntries()),
             Sealed(absl::StrCat("dpar-mark 1\ntenant tenants/acme\ncontent ", std::string(64, 'a'),
-                                "\nbudget b1\nterms 4 0.10000000000000001 8 1000\nentry 3 ", std::string(64, '1'),
+                                "\nbudget b1\nterms 4 0.10000000000000001 8 1000 0\nentry 3 ", std::string(64, '1'),
                                 " 40\nentry 7 ", std::string(64, '2'), " 90\n")));
 }
 
@@ -72,9 +72,9 @@ TEST(MarkTest, ATextWithARightDigestThatNoMarkHasIsRefused) {
       {" 8 1000", " 8 01000"},
       {" 8 1000", " 0 1000"},
       {" 8 1000", " 8"},
-      {" 8 1000", " 8 1000 0"},
-      {" 8 1000", " 8 1000 -5"},
-      {" 8 1000", " 8 1000 5 5"},
+      {" 1000 0", " 1000 -5"},
+      {" 1000 0", " 1000 0 5"},
+      {" 1000 0", " 1000"},
       {"terms 4", "terms 0"},
       {"terms 4", "terms nan"},
       {"terms 4", "terms inf"},

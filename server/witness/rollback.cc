@@ -33,27 +33,15 @@ std::string DebitTag(const std::optional<Mark>& mark) {
                           : "thawed without a mark: ";
 }
 
-absl::StatusOr<std::vector<std::string>> Texts(Transaction& transaction, absl::string_view sql,
-                                               const std::vector<Value>& parameters) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(sql, parameters));
-  std::vector<std::string> texts;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    texts.push_back(reader.Text());
-    DPAR_RETURN_IF_ERROR(reader.status());
-  }
-  return texts;
-}
-
 bool IsLive(const v1::Job& job) { return job.state() == v1::Job::QUEUED || job.state() == v1::Job::RUNNING; }
 
 // Each in a transaction of its own, its job locked before its budget. Nothing new can be reserved meanwhile.
 absl::Status EndLiveJobs(Database& database, const std::string& budget_id) {
   using Names = std::vector<std::string>;
   DPAR_ASSIGN_OR_RETURN(const Names names, ReadFrom(database, [&](Transaction& transaction) {
-                          return Texts(transaction,
-                                       "SELECT name FROM jobs WHERE state IN ($2, $3) AND budget_id = $1 ORDER BY name",
-                                       {budget_id, int64_t{v1::Job::QUEUED}, int64_t{v1::Job::RUNNING}});
+                          return transaction.QueryTexts(
+                              "SELECT name FROM jobs WHERE state IN ($2, $3) AND budget_id = $1 ORDER BY name",
+                              {budget_id, int64_t{v1::Job::QUEUED}, int64_t{v1::Job::RUNNING}});
                         }));
   for (const std::string& name : names) {
     const absl::Status ended = database.Write([&](Transaction& transaction) -> absl::Status {
@@ -103,8 +91,8 @@ int64_t MissingUnits(const Comparison& comparison, const std::optional<Mark>& ma
 
 absl::StatusOr<bool> WasDebited(Transaction& transaction, const std::string& budget_id, const std::string& tag) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> reasons,
-                        Texts(transaction, "SELECT reason FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
-                              {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
+                        transaction.QueryTexts("SELECT reason FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
+                                               {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
   return std::any_of(reasons.begin(), reasons.end(),
                      [&](const std::string& reason) { return reason.rfind(tag, 0) == 0; });
 }
@@ -199,7 +187,8 @@ BudgetTerms TermsOf(const Mark& mark) {
 }
 
 absl::StatusOr<std::vector<std::string>> DatasetsOf(Transaction& transaction, const std::string& budget_id) {
-  return Texts(transaction, "SELECT name FROM datasets WHERE budget_id = $1 ORDER BY create_time, name", {budget_id});
+  return transaction.QueryTexts("SELECT name FROM datasets WHERE budget_id = $1 ORDER BY create_time, name",
+                                {budget_id});
 }
 
 absl::StatusOr<Comparison> CompareWithMark(Transaction& transaction, const std::string& budget_id, const Mark& mark) {

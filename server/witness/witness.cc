@@ -21,21 +21,8 @@
 namespace dpar {
 namespace {
 
-// Jobs that one statement asks for. Texts of statements are kept, so there is one, for as many.
-constexpr size_t kJobsAtOnce = 32;
 // Some ten megabytes. All are forgotten when there are more, and asked for again.
 constexpr size_t kMaxCovered = 100'000;
-
-std::string SpendsQuery() {
-  std::string sql = absl::StrCat(
-      "SELECT l.job, l.budget_id, l.sequence, l.hash FROM jobs j "
-      "JOIN ledger_entries l ON l.budget_id = j.budget_id AND l.job = j.name AND l.kind = ",
-      static_cast<int>(v1::LedgerEntry::POST), " WHERE j.name IN (");
-  for (size_t i = 1; i <= kJobsAtOnce; ++i) {
-    absl::StrAppend(&sql, i == 1 ? "$" : ", $", i);
-  }
-  return sql + ")";
-}
 
 // What a caller is told: paths are for the log.
 absl::Status CannotMark() {
@@ -63,23 +50,22 @@ bool AllUpTo(const std::vector<Spend>& spends, int64_t sequence) {
 }  // namespace
 
 absl::StatusOr<std::vector<Spend>> SpendsOf(Transaction& transaction, const std::vector<std::string>& jobs) {
-  static const auto* sql = new std::string(SpendsQuery());
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.QueryNames(
+          absl::StrCat("SELECT l.job, l.budget_id, l.sequence, l.hash FROM jobs j JOIN ledger_entries l ON "
+                       "l.budget_id = j.budget_id AND l.job = j.name AND l.kind = ",
+                       static_cast<int>(v1::LedgerEntry::POST), " WHERE j.name IN ($)"),
+          jobs));
   std::vector<Spend> spends;
-  for (size_t begin = 0; begin < jobs.size(); begin += kJobsAtOnce) {
-    std::vector<Value> names(kJobsAtOnce, Value(std::string()));
-    std::copy_n(jobs.begin() + static_cast<std::ptrdiff_t>(begin), std::min(kJobsAtOnce, jobs.size() - begin),
-                names.begin());
-    DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows, transaction.Query(*sql, names));
-    for (const Row& row : rows) {
-      RowReader reader(row);
-      Spend spend;
-      spend.job = reader.Text();
-      spend.budget_id = reader.Text();
-      spend.sequence = reader.Int();
-      spend.hash = reader.Text();
-      DPAR_RETURN_IF_ERROR(reader.status());
-      spends.push_back(std::move(spend));
-    }
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    Spend& spend = spends.emplace_back();
+    spend.job = reader.Text();
+    spend.budget_id = reader.Text();
+    spend.sequence = reader.Int();
+    spend.hash = reader.Text();
+    DPAR_RETURN_IF_ERROR(reader.status());
   }
   return spends;
 }
