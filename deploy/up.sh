@@ -61,7 +61,7 @@ DPAR_PAGE_PORT_2=7482
 DPAR_TLS_NAMES=$(uname -n)
 # Memory for the jobs of each server, and how many run at once on it (0: half of the cores).
 DPAR_MAX_JOB_BYTES=$job_bytes
-DPAR_WORKER_SLOTS=0
+DPAR_CONCURRENT_JOBS=0
 END
   echo "made .env"
 fi

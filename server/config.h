@@ -58,7 +58,7 @@ struct Config {
   std::string client_ca;  // authorities of client certificates; empty is that none are asked for
   // Of one address in a minute, before the answers to more of them wait.
   int64_t auth_failures_per_minute = 10;
-  int64_t worker_slots = 0;  // 0 is half of the cores
+  int64_t concurrent_jobs = 0;  // 0 is half of the cores
   int64_t lease_seconds = 30;
   Limits limits;
 };

@@ -107,7 +107,7 @@ TEST_F(ConfigTest, JobsGetMostOfTheMemoryUnlessToldOtherwise) {
   EXPECT_EQ(Parse({"--max-job-bytes", "12345"}).value().config.limits.max_job_bytes, 12345);
   ExpectRefused({"--max-job-bytes", "0"}, "max-job-bytes", "1");
   ExpectRefused({"--lease-seconds", "0"}, "lease-seconds", "1");
-  ExpectRefused({"--worker-slots", "-1"}, "worker-slots", "0");
+  ExpectRefused({"--concurrent-jobs", "-1"}, "concurrent-jobs", "0");
 }
 
 TEST_F(ConfigTest, WithoutAnythingTheDefaultsHold) {

@@ -19,7 +19,7 @@
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
 //   WatchHub          everybody who watches a job                       server/services/watch_hub.h
 //   Listener          gRPC's server with every service of the API       server/services/listener.h
-//   SpendLog, ChainWatch, Refusals, Overviews                           server/page
+//   SpendLog, ChainChecker, Refusals, Overviews                           server/page
 //                     what the operator's page shows
 //   PageServer        the page, over TLS                                server/page/page_server.h
 //
@@ -67,7 +67,7 @@
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/monitor.h"
-#include "server/page/chain_watch.h"
+#include "server/page/chain_checker.h"
 #include "server/page/overview_service.h"
 #include "server/page/overviews.h"
 #include "server/page/page_server.h"
@@ -76,8 +76,8 @@
 #include "server/services/gate.h"
 #include "server/services/health_probe.h"
 #include "server/services/listener.h"
-#include "server/services/rooms.h"
 #include "server/services/server_service.h"
+#include "server/services/service_parts.h"
 #include "server/services/stream_limiter.h"
 #include "server/services/stream_watchdog.h"
 #include "server/services/task_line.h"
@@ -198,8 +198,9 @@ WorkerOptions WorkerOptionsOf(const Config& config) {
   options.max_attempts = static_cast<int>(config.limits.max_attempts);
   options.device = config.device;
   options.owner = absl::StrCat(HostName(), " ", getpid());
-  options.slots = config.worker_slots > 0 ? static_cast<int>(config.worker_slots) : std::max(1, cores / 2);
-  options.threads = std::max(1, cores / options.slots);
+  options.concurrent_jobs =
+      config.concurrent_jobs > 0 ? static_cast<int>(config.concurrent_jobs) : std::max(1, cores / 2);
+  options.threads = std::max(1, cores / options.concurrent_jobs);
   options.max_running_jobs = config.limits.max_running_jobs;
   options.total_bytes = config.limits.max_job_bytes;
   options.lease = absl::Seconds(config.lease_seconds);
@@ -247,19 +248,19 @@ absl::Status StartMonitor(const Config& config, const std::string& address_file,
 }
 
 // Accepts calls until a signal comes.
-absl::Status Listen(const Config& config, const TlsFiles& tls, const Rooms& rooms, SigningKeys& keys,
+absl::Status Listen(const Config& config, const TlsFiles& tls, const ServiceParts& parts, SigningKeys& keys,
                     const Refusals& refusals, int slots, Monitor& monitor, AuditLog& audit, std::atomic<bool>& stopping,
                     const sigset_t& signals) {
-  const DataDirectory& directory = rooms.directory;
-  SpendLog spend(rooms.database);
+  const DataDirectory& directory = parts.directory;
+  SpendLog spend(parts.database);
   spend.Start();
-  ChainWatch chains(rooms.database);
+  ChainChecker chains(parts.database);
   chains.Start();
-  Overviews overviews({rooms.database, spend, chains, refusals, stopping},
+  Overviews overviews({parts.database, spend, chains, refusals, stopping},
                       {DPAR_VERSION, absl::Now(), slots, CertificateExpiry(tls.server.certificate)});
-  OverviewServiceImpl overview(rooms, overviews);
-  Listener listener(rooms, DescribeServer(config.limits), keys, overview);
-  PageServer page(rooms.gate, {listener.server_info(), overview, listener.budgets(), listener.training()});
+  OverviewServiceImpl overview(parts, overviews);
+  Listener listener(parts, DescribeServer(config.limits), keys, overview);
+  PageServer page(parts.gate, {listener.server_info(), overview, listener.budgets(), listener.training()});
   HttpServer page_http([&page](const HttpRequest& request) { return page.Answer(request); }, kPageThreads);
   const std::string page_address = AddressFileOf("page", config, directory);
   DPAR_RETURN_IF_ERROR(page_http.UseTls(tls.server.certificate, tls.server.key));
@@ -279,7 +280,7 @@ absl::Status Listen(const Config& config, const TlsFiles& tls, const Rooms& room
   monitor.Drain();
   listener.Drain();
   stopping = true;
-  rooms.hub.Stop();
+  parts.hub.Stop();
   listener.Stop();
   DPAR_RETURN_IF_ERROR(announced);
   return RemoveTree(address_file);
@@ -348,12 +349,12 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   const auto note_refusal = [&refusals](const std::string& tenant, const std::string& dataset, const std::string& why) {
     refusals.Note(tenant, {dataset, absl::Now(), why});
   };
-  const Rooms rooms{database, directory, config.limits, gate, witness,    uploads,
-                    streams,  watches,   watchdog,      hub,  admissions, worker_options.threads,
-                    stopping, &metrics,  note_refusal};
+  const ServiceParts parts{database, directory, config.limits, gate, witness,    uploads,
+                           streams,  watches,   watchdog,      hub,  admissions, worker_options.threads,
+                           stopping, &metrics,  note_refusal};
   const absl::Cleanup stop_worker = [&worker] { worker.Stop(); };
-  return Listen(config, tls, rooms, keys, refusals, works ? worker_options.slots : 0, monitor, *audit, stopping,
-                signals);
+  return Listen(config, tls, parts, keys, refusals, works ? worker_options.concurrent_jobs : 0, monitor, *audit,
+                stopping, signals);
 }
 
 absl::Status Run(const Config& config, const sigset_t& signals) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/cli/certificate_page.h"
+#include "client/cli/certificate_document.h"
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
@@ -22,7 +22,7 @@ namespace dpar {
 namespace {
 
 constexpr mode_t kFileMode = 0666;
-constexpr int kPageWidth = 100;
+constexpr int kDocumentWidth = 100;
 
 struct CertificateArguments {
   std::string certificate;
@@ -115,7 +115,7 @@ void PrintVerification(Session& session, const Verification& verification) {
                   << FormatNumber(evaluation.low()) << " to " << FormatNumber(evaluation.high()) << ", from "
                   << FormatCount(evaluation.held_out_slots()) << " slots\n";
   }
-  const bool good = StandingOf(verification) == Standing::kPromised;
+  const bool good = StandingOf(verification) == Standing::kGuaranteed;
   session.out() << Coloured(good ? Colour::kGreen : Colour::kYellow, Verdict(verification), colour) << "\n";
 }
 
@@ -163,7 +163,7 @@ absl::StatusOr<int> RunShow(Session& session, const CertificateArguments& argume
     // What nobody has signed is not shown: it could say anything.
     return Report(session, verification);
   }
-  const CertificatePage page = MakeCertificatePage(verification);
+  const CertificateDocument page = MakeCertificateDocument(verification);
   if (!arguments.html.empty()) {
     DPAR_RETURN_IF_ERROR(WriteFileAtomically(arguments.html, RenderHtml(page), kFileMode));
   }
@@ -172,8 +172,8 @@ absl::StatusOr<int> RunShow(Session& session, const CertificateArguments& argume
     json["certificate"] = Json::parse(StatementToJson(verification.statement));
     session.PrintJson(json);
   } else if (arguments.html.empty()) {
-    const int width = session.terminal().out_is_terminal ? session.terminal().width() : kPageWidth;
-    session.out() << RenderText(page, std::min(width, kPageWidth), session.terminal().utf8, IsColoured(session));
+    const int width = session.terminal().out_is_terminal ? session.terminal().width() : kDocumentWidth;
+    session.out() << RenderText(page, std::min(width, kDocumentWidth), session.terminal().utf8, IsColoured(session));
   } else {
     session.out() << arguments.html << "  the certificate as a page to read and to print\n" << page.verdict << "\n";
   }

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/cli/certificate_page.h"
+#include "client/cli/certificate_document.h"
 #include "client/cli/format.h"
 #include "client/cli/testing/command_run.h"
 #include "core/certificate/certificate.h"
@@ -113,7 +113,7 @@ TEST_F(CertificateCommandsTest, ReportsARevokedKeyWhereverItIsListed) {
 TEST_F(CertificateCommandsTest, ShowsEverythingThatTheCertificateStates) {
   const CommandRun run = Show({"--model", Path("model.npz")});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("PRIVACY CERTIFICATE\n\nWhat is promised\n"));
+  EXPECT_THAT(run.out, HasSubstr("PRIVACY CERTIFICATE\n\nWhat is guaranteed\n"));
   EXPECT_THAT(run.out, HasSubstr("Node-level differential privacy with epsilon 1.0 and delta 3e-05."));
   // e, rounded up, and 1 / delta, rounded down.
   EXPECT_THAT(run.out, HasSubstr("2.71829 times"));
@@ -141,14 +141,14 @@ TEST_F(CertificateCommandsTest, ShowsThePapersClaimAsThat) {
   spec.set_preset(v1::PAPER);
   Write("certificate.json", SignStatement(ExampleStatement(spec), key_).value());
   const CommandRun run = Show({});
-  EXPECT_THAT(run.out, HasSubstr("The paper's claim, not the promise: epsilon 0.4999"));
+  EXPECT_THAT(run.out, HasSubstr("The paper's claim, not the guarantee: epsilon 0.4999"));
 }
 
 TEST_F(CertificateCommandsTest, ShowsThatNothingIsPromisedAboutPublicData) {
   Write("certificate.json", SignStatement(ExamplePublicStatement(), key_).value());
   const CommandRun run = Show({});
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_THAT(run.out, HasSubstr("What is promised\n  Nothing. The owner declared this dataset public"));
+  EXPECT_THAT(run.out, HasSubstr("What is guaranteed\n  Nothing. The owner declared this dataset public"));
   EXPECT_THAT(run.out, Not(HasSubstr("The dataset's budget")));
   EXPECT_THAT(run.out, Not(HasSubstr("VERIFIED")));
 }
@@ -158,7 +158,7 @@ TEST_F(CertificateCommandsTest, WritesAPageThatNeedsNothingElse) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   const std::string html = Read("page.html");
   EXPECT_EQ(html.rfind("<!DOCTYPE html>\n<html lang=\"en\">", 0), 0U);
-  EXPECT_THAT(html, HasSubstr("<p class=\"verdict promised\">VERIFIED: epsilon 1 at delta 3e-05"));
+  EXPECT_THAT(html, HasSubstr("<p class=\"verdict guaranteed\">VERIFIED: epsilon 1 at delta 3e-05"));
   EXPECT_THAT(html, HasSubstr("<td class=\"ok\">✓</td><th scope=\"row\">signature</th>"));
   for (const char* outside : {"<script", "<link", "<img", "src=", "href=", "@import", "url("}) {
     EXPECT_THAT(html, Not(HasSubstr(outside)));
@@ -189,7 +189,7 @@ TEST_F(CertificateCommandsTest, ThePageEscapesWhatItShows) {
   verification.statement = ExampleStatement();
   verification.statement.build = "<script>alert('x') & \"y\"</script>";
   verification.checks = {{"<b>", true, "a & b"}};
-  const std::string html = RenderHtml(MakeCertificatePage(verification));
+  const std::string html = RenderHtml(MakeCertificateDocument(verification));
   EXPECT_THAT(html, HasSubstr("&lt;script&gt;alert(&#39;x&#39;) &amp; &quot;y&quot;&lt;/script&gt;"));
   EXPECT_THAT(html, HasSubstr("&lt;b&gt;"));
   EXPECT_THAT(html, Not(HasSubstr("<script")));

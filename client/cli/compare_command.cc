@@ -68,7 +68,7 @@ absl::StatusOr<DparPipeline> ReadPipeline(const Flags& flags) {
   return pipeline;
 }
 
-struct SoundCost {
+struct SoundBound {
   double appr_epsilon = 0;
   double sgd_epsilon = 0;
   double epsilon = 0;
@@ -85,8 +85,8 @@ absl::StatusOr<double> StageEpsilon(const std::vector<v1::PrivacyEvent>& parts, 
   return EventEpsilon(stage, delta);
 }
 
-absl::StatusOr<SoundCost> ComputeSoundCost(const DparPipeline& pipeline, double delta) {
-  SoundCost cost;
+absl::StatusOr<SoundBound> ComputeSoundBound(const DparPipeline& pipeline, double delta) {
+  SoundBound cost;
   DPAR_ASSIGN_OR_RETURN(cost.event, SoundEvent(pipeline));
   const v1::PrivacyEvent& event = cost.event;
   const v1::CompositionEvent& parts =
@@ -101,7 +101,7 @@ absl::StatusOr<SoundCost> ComputeSoundCost(const DparPipeline& pipeline, double 
   return cost;
 }
 
-Json ComparisonJson(const std::string& method, double delta, const SoundCost& sound, const PublishedCost& published) {
+Json ComparisonJson(const std::string& method, double delta, const SoundBound& sound, const PublishedClaim& published) {
   Json json = {{"method", method}, {"delta", delta}};
   json["sound"] = {
       {"appr_epsilon", sound.appr_epsilon}, {"sgd_epsilon", sound.sgd_epsilon}, {"epsilon", sound.epsilon}};
@@ -114,8 +114,8 @@ Json ComparisonJson(const std::string& method, double delta, const SoundCost& so
   return json;
 }
 
-void PrintComparison(Session& session, const std::string& method, double delta, const SoundCost& sound,
-                     const PublishedCost& published) {
+void PrintComparison(Session& session, const std::string& method, double delta, const SoundBound& sound,
+                     const PublishedClaim& published) {
   Table table({"STAGE", "SOUND EPSILON", "PUBLISHED EPSILON"}, {0});
   table.Add({"DP-APPR", FormatNumberUp(sound.appr_epsilon), FormatNumberUp(published.appr_epsilon)});
   table.Add({"DP-SGD", FormatNumberUp(sound.sgd_epsilon), FormatNumberUp(published.sgd_epsilon)});
@@ -130,8 +130,8 @@ void PrintComparison(Session& session, const std::string& method, double delta, 
 absl::StatusOr<int> RunCompare(Session& session, const Flags& flags) {
   DPAR_ASSIGN_OR_RETURN(const DparPipeline pipeline, ReadPipeline(flags));
   DPAR_ASSIGN_OR_RETURN(const double delta, ReadNumber(flags, "delta", ValidateProbability));
-  DPAR_ASSIGN_OR_RETURN(const PublishedCost published, PublishedEpsilon(pipeline, delta));
-  DPAR_ASSIGN_OR_RETURN(const SoundCost sound, ComputeSoundCost(pipeline, delta));
+  DPAR_ASSIGN_OR_RETURN(const PublishedClaim published, PublishedEpsilon(pipeline, delta));
+  DPAR_ASSIGN_OR_RETURN(const SoundBound sound, ComputeSoundBound(pipeline, delta));
   const std::string method = Typed(flags, "method");
   if (session.json()) {
     session.PrintJson(ComparisonJson(method, delta, sound, published));

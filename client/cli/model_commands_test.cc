@@ -243,7 +243,7 @@ TEST_F(ModelCommandsTest, VerifySaysThatNothingIsPromisedAboutPublicData) {
   WriteCertificate(/*is_public=*/true);
   const CommandRun run = RunCommand({"verify", Path("certificate.json"), "--model", Path("model.npz")});
   EXPECT_EQ(run.exit_code, 0) << run.out << run.err;
-  EXPECT_THAT(run.out, HasSubstr("nothing is promised"));
+  EXPECT_THAT(run.out, HasSubstr("nothing is guaranteed"));
   EXPECT_THAT(run.out, Not(HasSubstr("VERIFIED")));
 }
 

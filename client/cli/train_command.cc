@@ -88,7 +88,7 @@ void PrintPrice(Session& session, const v1::Job& job, const v1::Budget& budget) 
   PrintLine(
       session, "price",
       absl::StrCat(FormatCount(plan.price_units()), " units, ", FormatPercent(plan.price_units(), cap), " of the cap"));
-  for (const v1::StageCost& cost : job.stages()) {
+  for (const v1::StagePrice& cost : job.stages()) {
     PrintLine(session, absl::StrCat("  ", cost.stage()),
               absl::StrCat(FormatPercent(cost.units(), plan.price_units()), " of it; alone it would be epsilon ",
                            FormatNumberUp(cost.epsilon())));

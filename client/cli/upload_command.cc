@@ -173,7 +173,7 @@ void PrintUploaded(Session& session, const v1::FinishUploadResponse& response, c
     session.out() << "promise     at most " << FormatCount(dataset.max_degree()) << " neighbours a node (public)\n";
   }
   if (dataset.is_public()) {
-    session.out() << "cap         none: the data is declared public, and nothing is promised about it\n";
+    session.out() << "cap         none: the data is declared public, and nothing is guaranteed about it\n";
   } else if (budget.has_value()) {
     session.out() << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
                   << FormatNumber(budget->cap_delta()) << " (" << cap_origin << ")\n";
@@ -275,7 +275,7 @@ CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string
       "Promise that no node has more neighbours, which\nmethods gap and sage need. Public; the file is\n"
       "refused if it does not hold");
   command->add_flag("--public", arguments->is_public,
-                    "Declare the data public, for good: nothing is\npromised about it");
+                    "Declare the data public, for good: nothing is\nguaranteed about it");
   command->footer(Examples("  dpar " + words + " graph.npz --name " + (words == "upload" ? "demo" : "people") +
                            " --cap-epsilon 4"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunUpload(s, *arguments); }; });

@@ -23,7 +23,7 @@ constexpr int64_t kVisitsBetweenQuestions = 1 << 20;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Where the search for an id begins. Abseil's hash is seeded by the process, so nobody can choose ids that collide.
-size_t FirstSlot(int32_t id, size_t table_size) { return absl::HashOf(id) & (table_size - 1); }
+size_t FirstBucket(int32_t id, size_t table_size) { return absl::HashOf(id) & (table_size - 1); }
 
 int64_t TableEntry(int32_t id, uint32_t number) { return (int64_t{id} << 32U) | number; }
 
@@ -79,7 +79,7 @@ absl::StatusOr<SparseVector> ApprSolver::Solve(const EdgesView& edges, int64_t s
 
 void ApprSolver::Clear() {
   for (const Node& node : nodes_) {
-    table_[static_cast<size_t>(node.table_slot)] = -1;
+    table_[static_cast<size_t>(node.bucket)] = -1;
   }
   hot_.clear();
   nodes_.clear();
@@ -94,12 +94,12 @@ void ApprSolver::GrowTable() {
   table_.assign(2 * table_.size(), -1);
   for (size_t number = 0; number < nodes_.size(); ++number) {
     Node& node = nodes_[number];
-    size_t slot = FirstSlot(node.id, table_.size());
-    while (table_[slot] >= 0) {
-      slot = (slot + 1) & (table_.size() - 1);
+    size_t bucket = FirstBucket(node.id, table_.size());
+    while (table_[bucket] >= 0) {
+      bucket = (bucket + 1) & (table_.size() - 1);
     }
-    table_[slot] = TableEntry(node.id, static_cast<uint32_t>(number));
-    node.table_slot = static_cast<int32_t>(slot);
+    table_[bucket] = TableEntry(node.id, static_cast<uint32_t>(number));
+    node.bucket = static_cast<int32_t>(bucket);
   }
 }
 
@@ -107,17 +107,17 @@ void ApprSolver::GrowTable() {
 // so the smallest possible limit stands until somebody has to know better: most nodes never reach it, and their
 // degrees, each a miss in every cache on a large graph, are never read.
 uint32_t ApprSolver::Number(int32_t id) {
-  size_t slot = FirstSlot(id, table_.size());
-  for (; table_[slot] >= 0; slot = (slot + 1) & (table_.size() - 1)) {
-    if (table_[slot] >> 32U == id) {
-      return static_cast<uint32_t>(table_[slot]);
+  size_t bucket = FirstBucket(id, table_.size());
+  for (; table_[bucket] >= 0; bucket = (bucket + 1) & (table_.size() - 1)) {
+    if (table_[bucket] >> 32U == id) {
+      return static_cast<uint32_t>(table_[bucket]);
     }
   }
   const auto number = static_cast<uint32_t>(nodes_.size());
-  table_[slot] = TableEntry(id, number);
+  table_[bucket] = TableEntry(id, number);
   const double smallest_degree = parameters_.self_loops ? 2 : 1;
   hot_.push_back({0, (1 + parameters_.gamma) * parameters_.rho * parameters_.alpha * smallest_degree});
-  nodes_.push_back({.id = id, .table_slot = static_cast<int32_t>(slot)});
+  nodes_.push_back({.id = id, .bucket = static_cast<int32_t>(bucket)});
   if (2 * nodes_.size() > table_.size()) {
     GrowTable();
   }
@@ -150,7 +150,7 @@ void ApprSolver::NumberNeighbours(const EdgesView& edges, uint32_t number) {
                                                                 static_cast<size_t>(nodes_[number].edge_count));
   for (size_t i = 0; i < ids.size(); ++i) {
     if (i + kPrefetchDistance < ids.size()) {
-      __builtin_prefetch(&table_[FirstSlot(ids[i + kPrefetchDistance], table_.size())]);
+      __builtin_prefetch(&table_[FirstBucket(ids[i + kPrefetchDistance], table_.size())]);
     }
     neighbour_numbers_.push_back(Number(ids[i]));
   }

@@ -59,7 +59,7 @@ class ApprSolver {
   };
   struct Node {
     int32_t id = 0;
-    int32_t table_slot = 0;
+    int32_t bucket = 0;
     double value = 0;
     double threshold = 0;        // rho alpha d; 0 while the row has not been looked up
     int64_t first_edge = 0;      // its row in the graph

@@ -253,7 +253,7 @@ Check CheckLedger(const Statement& statement) {
     return failed(std::string(cap.status().message()));
   }
   const BudgetTerms terms = {statement.cap_epsilon, statement.cap_delta, statement.order, *cap};
-  const absl::StatusOr<EventCost> cost = CostOf(statement.plan.event(), terms);
+  const absl::StatusOr<EventPrice> cost = PriceOfEvent(statement.plan.event(), terms);
   const absl::StatusOr<bool> admitted = cost.ok() ? Admits(terms, 0, 0, *cost) : cost.status();
   if (!admitted.ok() || !*admitted) {
     return failed("the event alone exceeds the budget's cap");
@@ -364,7 +364,7 @@ absl::StatusOr<Verification> VerifyCertificate(absl::string_view envelope, const
   }
   if (statement.is_public) {
     checks.push_back(
-        {"promise", true, "nothing is promised: the dataset was declared public, so no privacy is claimed"});
+        {"guarantee", true, "nothing is guaranteed: the dataset was declared public, so no privacy is claimed"});
     return verification;
   }
   checks.push_back(CheckMechanism(statement));

@@ -47,9 +47,9 @@ struct Verification {
 // Checks the signature over the exact payload bytes first, and parses them only if it holds; whether the key was
 // revoked; then each file of `files` (path to a model file, matched to a subject by its digest), the event against the
 // plan, the epsilon recomputed from the event, which must not exceed the stated one, the ledger's units and cap, and
-// the hash of the ledger's entry, recomputed from what the statement says. For public data nothing is promised, so the
-// last four are replaced by a check that says so. INVALID_ARGUMENT when the envelope is not one, in the one byte form
-// that SignStatement gives.
+// the hash of the ledger's entry, recomputed from what the statement says. For public data nothing is guaranteed, so
+// the last four are replaced by a check that says so. INVALID_ARGUMENT when the envelope is not one, in the one byte
+// form that SignStatement gives.
 absl::StatusOr<Verification> VerifyCertificate(absl::string_view envelope, const std::vector<KnownKey>& trusted,
                                                const std::vector<std::string>& files);
 

@@ -654,8 +654,8 @@ TEST_F(CertificateTest, APublicCertificateSaysThatNothingIsPromised) {
   const std::string envelope = SignStatement(ExamplePublicStatement(), key_).value();
   const Verification verification = VerifyCertificate(envelope, trusted(), {npz_}).value();
   EXPECT_TRUE(verification.passed());
-  ASSERT_NE(Find(verification, "promise"), nullptr);
-  EXPECT_THAT(Find(verification, "promise")->detail, HasSubstr("nothing is promised"));
+  ASSERT_NE(Find(verification, "guarantee"), nullptr);
+  EXPECT_THAT(Find(verification, "guarantee")->detail, HasSubstr("nothing is guaranteed"));
   EXPECT_EQ(Find(verification, "epsilon"), nullptr);
   EXPECT_EQ(verification.recomputed_epsilon, 0);
   EXPECT_FALSE(VerifyCertificate(envelope, trusted(), {other_}).value().passed());

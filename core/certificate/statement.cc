@@ -21,9 +21,9 @@ const std::set<std::string>& FieldsBesideThePlan() {
   return *fields;
 }
 
-constexpr const char* kPromise = "node-level differential privacy";
-constexpr const char* kNoPromise = "none: the dataset was declared public";
-constexpr const char* kNoPromiseWithoutNoise =
+constexpr const char* kGuarantee = "node-level differential privacy";
+constexpr const char* kNoGuarantee = "none: the dataset was declared public";
+constexpr const char* kNoGuaranteeWithoutNoise =
     "none: the dataset was declared public, and the model was trained without any noise";
 constexpr const char* kUnit = "one node: its feature row, its label and every edge that touches it";
 constexpr const char* kRelation =
@@ -33,7 +33,7 @@ constexpr const char* kRelation =
 constexpr const char* kPromisedDegree = "; no node of either graph has more than ";
 constexpr const char* kPromiseOrigin =
     " neighbours, which the dataset's owner declared before the upload and the server checked before sealing it: about "
-    "graphs in which a node has more, nothing is promised";
+    "graphs in which a node has more, nothing is guaranteed";
 constexpr const char* kAccountantMethod =
     "the event is a composition of stages and costs what they cost together; Gaussian mechanisms alone exactly: "
     "delta(eps) = Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2) with mu^2 the sum of count * (sensitivity / "
@@ -53,11 +53,12 @@ constexpr const char* kSplit =
     "the held-out slots are drawn uniformly over all slots and are absent from training with all their edges; every "
     "other slot trains";
 constexpr const char* kTrustModel =
-    "central: the server's operator sees the data and is trusted to run the stated mechanism; the promise holds "
+    "central: the server's operator sees the data and is trusted to run the stated mechanism; the guarantee holds "
     "against everybody who sees only what was released";
 constexpr const char* kDigestScope = "HMAC-SHA-256 of the canonical content under a key given to the dataset's owner";
 constexpr const char* kPublishedClaim =
-    "the claim of the published paper for the same noise, by its own theorems; it is not a bound and not the promise, "
+    "the claim of the published paper for the same noise, by its own theorems; it is not a bound and not the "
+    "guarantee, "
     "which is epsilon above";
 constexpr const char* kCheckpoint =
     "hash is the head of the ledger's chain when this certificate was signed: the signature over this statement is the "
@@ -74,7 +75,7 @@ std::string Relation(const v1::Plan& plan) {
                                : kRelation;
 }
 
-// What graphs the cap is about: the promise stands between the two.
+// What graphs the cap is about: the degree promise stands between the two.
 constexpr const char* kCapRelation =
     "all jobs charged to this budget together, under the relation of node removal in zero-out form";
 constexpr const char* kEveryGraph =
@@ -83,8 +84,9 @@ constexpr const char* kEveryGraph =
 constexpr const char* kPromisedGraphs = ", for graphs in which no node has more than ";
 constexpr const char* kCapPromiseOrigin =
     " neighbours, the smallest degree promise that was declared for this content: jobs that read training edges are "
-    "priced under such promises, and may be charged before this one or after it. About other graphs the cap says "
-    "something only while none is charged; a smaller promise that is declared later narrows it further";
+    "priced under such degree promises, and may be charged before this one or after it. About other graphs the cap "
+    "says "
+    "something only while none is charged; a smaller degree promise that is declared later narrows it further";
 
 std::string CapRelation(const Statement& statement) {
   return statement.cap_max_degree > 0
@@ -198,18 +200,18 @@ Json Ledger(const Statement& statement) {
           {"checkpoint", kCheckpoint}};
 }
 
-const char* Promise(const Statement& statement) {
+const char* Guarantee(const Statement& statement) {
   if (!statement.is_public) {
-    return kPromise;
+    return kGuarantee;
   }
-  return statement.plan.non_private() ? kNoPromiseWithoutNoise : kNoPromise;
+  return statement.plan.non_private() ? kNoGuaranteeWithoutNoise : kNoGuarantee;
 }
 
 Json Predicate(const Statement& statement) {
   const v1::Plan& plan = statement.plan;
   const auto if_private = [&](double number) { return statement.is_public ? Json(nullptr) : Json(number); };
   const char* const charged = plan.has_event() ? "event" : "none";
-  return {{"promise", Promise(statement)},
+  return {{"guarantee", Guarantee(statement)},
           {"unit_of_privacy", kUnit},
           {"neighbour_relation", Relation(plan)},
           {"epsilon", if_private(plan.epsilon())},

@@ -31,7 +31,7 @@ struct Statement {
   PublicSizes sizes;
   // The degree promise that the dataset's owner made, whatever the method; 0: none.
   int64_t max_degree = 0;
-  bool is_public = false;  // then nothing is promised, and the first field says so
+  bool is_public = false;  // then nothing is guaranteed, and the first field says so
   v1::Plan plan;           // as executed
   // What the accountant gives for plan.event at plan.delta: at most plan.epsilon. Unused for public data.
   double accountant_epsilon = 0;

@@ -134,7 +134,7 @@ absl::Status ValidateEntry(const Statement& statement) {
   return ValidateText(path + ".event", statement.entry_event);
 }
 
-// 0 stands for no promise.
+// 0 stands for no degree promise.
 absl::Status ValidatePromises(const Statement& statement) {
   const int64_t slots = statement.sizes.node_count;
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.max_degree", statement.max_degree, 0, slots));

@@ -78,13 +78,13 @@ TEST(StatementTest, IsAnInTotoStatementWithThePromiseFirst) {
   const std::string text = StatementToJson(ExampleStatement());
   EXPECT_THAT(text, StartsWith("{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[{\"name\":\"model.npz\","
                                "\"digest\":{\"sha256\":\""));
-  EXPECT_THAT(text, HasSubstr("\"predicateType\":\"urn:dpar:privacy-certificate:v1\",\"predicate\":{\"promise\":"
+  EXPECT_THAT(text, HasSubstr("\"predicateType\":\"urn:dpar:privacy-certificate:v1\",\"predicate\":{\"guarantee\":"
                               "\"node-level differential privacy\",\"unit_of_privacy\":"));
   const Json json = Json::parse(text);
   EXPECT_THAT(Keys(json), ElementsAre("_type", "subject", "predicateType", "predicate"));
   EXPECT_THAT(
       Keys(json["predicate"]),
-      ElementsAre("promise", "unit_of_privacy", "neighbour_relation", "epsilon", "delta", "accountant", "published",
+      ElementsAre("guarantee", "unit_of_privacy", "neighbour_relation", "epsilon", "delta", "accountant", "published",
                   "mechanism", "event", "unprotected", "random_source", "trust_model", "released", "not_released",
                   "evaluation", "charged", "dataset", "ledger", "software", "build", "created_at", "job"));
   EXPECT_EQ(json["predicate"]["epsilon"], 1.0);
@@ -276,7 +276,7 @@ TEST(StatementTest, NamesTheDatasetsPromiseWhateverTheMethod) {
   EXPECT_THAT(predicate["ledger"]["cap_relation"].get<std::string>(),
               HasSubstr(", for graphs in which no node has more than 50 neighbours, the smallest degree promise"));
   EXPECT_EQ(predicate["neighbour_relation"], ExampleJson()["predicate"]["neighbour_relation"])
-      << "the job's own epsilon needs no promise";
+      << "the job's own epsilon needs no degree promise";
 }
 
 TEST(StatementTest, ListsAPromiseThatOnlyAnotherDatasetWithThisContentHas) {
@@ -350,7 +350,7 @@ TEST(StatementTest, MarksThePublishedEpsilonAsThePapersClaim) {
 TEST(StatementTest, PromisesNothingForPublicData) {
   const Statement statement = ExamplePublicStatement();
   const Json json = Json::parse(StatementToJson(statement));
-  EXPECT_EQ(json["predicate"]["promise"], "none: the dataset was declared public");
+  EXPECT_EQ(json["predicate"]["guarantee"], "none: the dataset was declared public");
   EXPECT_TRUE(json["predicate"]["epsilon"].is_null());
   EXPECT_TRUE(json["predicate"]["delta"].is_null());
   EXPECT_TRUE(json["predicate"]["ledger"].is_null());
@@ -368,7 +368,8 @@ TEST(StatementTest, SaysThatNoiseWasOffAndTakesItForPublicDataOnly) {
   spec.mutable_evaluation()->set_budget_share(0.1);
   Statement statement = ExampleStatement(spec);
   const Json predicate = Json::parse(StatementToJson(statement))["predicate"];
-  EXPECT_EQ(predicate["promise"], "none: the dataset was declared public, and the model was trained without any noise");
+  EXPECT_EQ(predicate["guarantee"],
+            "none: the dataset was declared public, and the model was trained without any noise");
   EXPECT_TRUE(predicate["event"].is_null());
   EXPECT_THAT(predicate["random_source"].get<std::string>(), StartsWith("not private: noise was off"));
   EXPECT_THAT(predicate["mechanism"]["description"].get<std::string>(),
@@ -489,8 +490,8 @@ TEST(StatementTest, RefusesAStatedEpsilonThatIsNotThePlans) {
   json["predicate"]["epsilon"] = 0.5;
   ExpectRefused(json.dump(), "/predicate/epsilon");
   json = ExampleJson();
-  json["predicate"]["promise"] = "perfect secrecy";
-  ExpectRefused(json.dump(), "/predicate/promise");
+  json["predicate"]["guarantee"] = "perfect secrecy";
+  ExpectRefused(json.dump(), "/predicate/guarantee");
   json = ExampleJson();
   json["predicate"]["unprotected"][0]["value"] = 2994;
   ExpectRefused(json.dump(), "/predicate/unprotected/0/value");

@@ -449,7 +449,7 @@ absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const Graph
   }
   DPAR_ASSIGN_OR_RETURN(NpzFile file, NpzFile::Open(path, limits.npz));
   DPAR_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(file, limits));
-  file.Watch([&reports, total = std::max(1.0, static_cast<double>(BytesToRead(file, layout)))](int64_t bytes) {
+  file.OnBytesRead([&reports, total = std::max(1.0, static_cast<double>(BytesToRead(file, layout)))](int64_t bytes) {
     return reports.parsing(std::min(1.0, static_cast<double>(bytes) / total));
   });
   std::optional<int64_t> class_count;

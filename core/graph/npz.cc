@@ -273,8 +273,8 @@ struct NpzFile::State {
   std::map<std::string, zip_uint64_t> entries;
   std::map<std::string, std::vector<int64_t>> shapes;  // of the arrays opened so far
   std::set<std::string> charged;                       // the arrays that bytes_read counts
-  std::function<bool(int64_t)> watch = [](int64_t /*bytes*/) { return true; };
-  int64_t bytes_watched = 0;
+  std::function<bool(int64_t)> on_bytes_read = [](int64_t /*bytes*/) { return true; };
+  int64_t bytes_visited = 0;
 
   absl::StatusOr<OpenedArray> OpenArray(const std::string& name);
   absl::StatusOr<zip_stat_t> CheckEntry(const std::string& name, zip_uint64_t index) const;
@@ -362,8 +362,8 @@ absl::Status NpzFile::State::Charge(const std::string& name, const NpyHeader& he
 absl::Status NpzFile::State::Visit(const std::string& name, const OpenedArray& array, const NpyVisitor& visit) {
   const auto watched = [&](int64_t position, const NpyChunk& chunk) -> absl::Status {
     const size_t length = std::visit([](const auto& part) { return part.size(); }, chunk);
-    bytes_watched += static_cast<int64_t>(length) * array.header.item_bytes;
-    return watch(bytes_watched) ? visit(position, chunk) : absl::CancelledError("reading an array was stopped");
+    bytes_visited += static_cast<int64_t>(length) * array.header.item_bytes;
+    return on_bytes_read(bytes_visited) ? visit(position, chunk) : absl::CancelledError("reading an array was stopped");
   };
   DPAR_RETURN_IF_ERROR(VisitEntries(array.entry.get(), name, array.header, watched));
   // libzip compares length and checksum with the directory when it reaches the end, so the end must be asked for.
@@ -413,7 +413,7 @@ int64_t NpzFile::BytesOf(absl::string_view name) const {
   return static_cast<int64_t>(std::min(facts.size, static_cast<uint64_t>(state_->limits.max_array_bytes)));
 }
 
-void NpzFile::Watch(std::function<bool(int64_t bytes)> watch) { state_->watch = std::move(watch); }
+void NpzFile::OnBytesRead(std::function<bool(int64_t bytes)> callback) { state_->on_bytes_read = std::move(callback); }
 
 absl::StatusOr<std::vector<int64_t>> NpzFile::ReadShape(absl::string_view name) {
   DPAR_ASSIGN_OR_RETURN(const OpenedArray opened, state_->OpenArray(std::string(name)));

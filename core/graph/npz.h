@@ -71,9 +71,9 @@ class NpzFile {
 
   // Bytes of an array that is read, for who wants to say how far reading is: what the file claims, or the limit.
   [[nodiscard]] int64_t BytesOf(absl::string_view name) const;
-  // From now on `watch` is told after every chunk how many bytes were read in all. Reading is CANCELLED once it says
+  // From now on `callback` is told after every chunk how many bytes were read in all. Reading is CANCELLED once it says
   // no.
-  void Watch(std::function<bool(int64_t bytes)> watch);
+  void OnBytesRead(std::function<bool(int64_t bytes)> callback);
 
  private:
   struct State;

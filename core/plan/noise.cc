@@ -232,7 +232,7 @@ absl::StatusOr<double> PublishedEpsilon(const v1::Plan& plan) {
                         "accountant AS_PUBLISHED: the paper has no theorem for a private mean or a charged evaluation; "
                         "set options.center to false and ask for no evaluation");
   }
-  DPAR_ASSIGN_OR_RETURN(const PublishedCost cost, PublishedEpsilon(PipelineOf(plan), plan.delta()));
+  DPAR_ASSIGN_OR_RETURN(const PublishedClaim cost, PublishedEpsilon(PipelineOf(plan), plan.delta()));
   return cost.epsilon;
 }
 
@@ -248,7 +248,7 @@ absl::Status CalibrateAsPublished(double epsilon, const PublicSizes& sizes, v1::
     const auto structure_cost = [&](double x) -> absl::StatusOr<double> {
       pipeline.appr_noise = x;
       pipeline.value_noise = HasValues(plan) ? x : 0;
-      DPAR_ASSIGN_OR_RETURN(const PublishedCost cost, PublishedEpsilon(pipeline, plan.delta()));
+      DPAR_ASSIGN_OR_RETURN(const PublishedClaim cost, PublishedEpsilon(pipeline, plan.delta()));
       return rate * cost.appr_epsilon;
     };
     DPAR_ASSIGN_OR_RETURN(const double noise, LeastPublishedNoise(structure_cost, share * epsilon));
@@ -257,7 +257,7 @@ absl::Status CalibrateAsPublished(double epsilon, const PublicSizes& sizes, v1::
   }
   const auto training_cost = [&](double x) -> absl::StatusOr<double> {
     pipeline.noise_multiplier = x;
-    DPAR_ASSIGN_OR_RETURN(const PublishedCost cost, PublishedEpsilon(pipeline, plan.delta()));
+    DPAR_ASSIGN_OR_RETURN(const PublishedClaim cost, PublishedEpsilon(pipeline, plan.delta()));
     return rate * cost.sgd_epsilon;
   };
   DPAR_ASSIGN_OR_RETURN(const double noise, LeastPublishedNoise(training_cost, (1 - share) * epsilon));

@@ -252,11 +252,11 @@ std::vector<Stage> StagesOf(const v1::PrivacyEvent& event) {
   return stages;
 }
 
-absl::StatusOr<std::vector<v1::StageCost>> StageUnits(const v1::PrivacyEvent& event, int64_t order) {
-  std::vector<v1::StageCost> costs;
+absl::StatusOr<std::vector<v1::StagePrice>> StageUnits(const v1::PrivacyEvent& event, int64_t order) {
+  std::vector<v1::StagePrice> costs;
   for (const Stage& stage : StagesOf(event)) {
     DPAR_ASSIGN_OR_RETURN(const int64_t units, EventUnits(stage.event, order));
-    v1::StageCost& cost = costs.emplace_back();
+    v1::StagePrice& cost = costs.emplace_back();
     cost.set_stage(stage.name);
     cost.set_units(units);
   }

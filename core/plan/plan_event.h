@@ -134,7 +134,7 @@ struct Stage {
 std::vector<Stage> StagesOf(const v1::PrivacyEvent& event);
 
 // What each stage would cost alone, in units at a budget's order.
-absl::StatusOr<std::vector<v1::StageCost>> StageUnits(const v1::PrivacyEvent& event, int64_t order);
+absl::StatusOr<std::vector<v1::StagePrice>> StageUnits(const v1::PrivacyEvent& event, int64_t order);
 
 }  // namespace dpar
 

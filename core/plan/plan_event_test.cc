@@ -38,7 +38,7 @@ TEST(StageUnits, AddUpToThePriceOfTheWhole) {
   ASSERT_TRUE(costs.ok()) << costs.status();
   int64_t sum = 0;
   std::vector<std::string> names;
-  for (const v1::StageCost& cost : *costs) {
+  for (const v1::StagePrice& cost : *costs) {
     sum += cost.units();
     names.push_back(cost.stage());
   }

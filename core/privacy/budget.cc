@@ -174,9 +174,9 @@ absl::StatusOr<double> LargestAdmissibleEpsilon(const BudgetTerms& terms, int64_
   return std::max(by_itself, by_units * kRoundDown);
 }
 
-absl::StatusOr<EventCost> CostOf(const v1::PrivacyEvent& event, const BudgetTerms& terms) {
+absl::StatusOr<EventPrice> PriceOfEvent(const v1::PrivacyEvent& event, const BudgetTerms& terms) {
   DPAR_RETURN_IF_ERROR(ValidateUse(terms, 0, 0));
-  EventCost cost;
+  EventPrice cost;
   DPAR_ASSIGN_OR_RETURN(cost.units, EventUnits(event, terms.order));
   if (cost.units > terms.cap_units) {
     DPAR_ASSIGN_OR_RETURN(cost.epsilon, EventEpsilon(event, terms.cap_delta));
@@ -184,7 +184,7 @@ absl::StatusOr<EventCost> CostOf(const v1::PrivacyEvent& event, const BudgetTerm
   return cost;
 }
 
-absl::StatusOr<bool> Admits(const BudgetTerms& terms, int64_t used_units, int64_t live_events, const EventCost& cost) {
+absl::StatusOr<bool> Admits(const BudgetTerms& terms, int64_t used_units, int64_t live_events, const EventPrice& cost) {
   DPAR_RETURN_IF_ERROR(ValidateUse(terms, used_units, live_events));
   DPAR_RETURN_IF_ERROR(ValidateRange("units", cost.units, 1, std::numeric_limits<int64_t>::max()));
   if (used_units <= terms.cap_units && cost.units <= terms.cap_units - used_units) {

@@ -50,16 +50,16 @@ absl::StatusOr<double> EpsilonOfUnits(const BudgetTerms& terms, int64_t units);
 absl::StatusOr<double> LargestAdmissibleEpsilon(const BudgetTerms& terms, int64_t used_units, int64_t live_events);
 
 // What an event costs on a budget.
-struct EventCost {
+struct EventPrice {
   int64_t units = 0;              // as EventUnits
   std::optional<double> epsilon;  // its own, at terms.cap_delta; only where its units alone exceed the cap
 };
 // Takes up to seconds, where the epsilon of sampled steps is asked for.
-absl::StatusOr<EventCost> CostOf(const v1::PrivacyEvent& event, const BudgetTerms& terms);
+absl::StatusOr<EventPrice> PriceOfEvent(const v1::PrivacyEvent& event, const BudgetTerms& terms);
 
 // Whether an event is admitted next to `used_units` of `live_events` events: by units, or as the only event by its own
 // epsilon at terms.cap_delta. Units used without an event (a debit) close the second way.
-absl::StatusOr<bool> Admits(const BudgetTerms& terms, int64_t used_units, int64_t live_events, const EventCost& cost);
+absl::StatusOr<bool> Admits(const BudgetTerms& terms, int64_t used_units, int64_t live_events, const EventPrice& cost);
 
 // delta for a dataset of N slots, 1..10^14, when its owner names none: 1/(10 N), rounded down to one significant digit.
 absl::StatusOr<double> DefaultDelta(int64_t node_count);

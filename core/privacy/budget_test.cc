@@ -47,7 +47,7 @@ v1::PrivacyEvent EventOfEpsilon(double epsilon, double delta) {
 
 absl::StatusOr<bool> AdmitsEvent(const BudgetTerms& terms, int64_t used_units, int64_t live_events,
                                  const v1::PrivacyEvent& event) {
-  const absl::StatusOr<EventCost> cost = CostOf(event, terms);
+  const absl::StatusOr<EventPrice> cost = PriceOfEvent(event, terms);
   return cost.ok() ? Admits(terms, used_units, live_events, *cost) : cost.status();
 }
 
@@ -219,12 +219,12 @@ TEST(AdmitsTest, ADebitWithoutAnEventClosesTheSingleEventRule) {
 
 TEST(AdmitsTest, WithoutItsEpsilonAnEventIsAdmittedByUnitsOnly) {
   const BudgetTerms terms = MakeBudgetTerms(1, 1e-5).value();
-  EventCost cost = CostOf(EventOfEpsilon(1, 1e-5), terms).value();
+  EventPrice cost = PriceOfEvent(EventOfEpsilon(1, 1e-5), terms).value();
   ASSERT_GT(cost.units, terms.cap_units);
   EXPECT_TRUE(Admits(terms, 0, 0, cost).value());
   cost.epsilon.reset();
   EXPECT_FALSE(Admits(terms, 0, 0, cost).value());
-  ExpectInvalidField(Admits(terms, 0, 0, EventCost()).status(), "units");
+  ExpectInvalidField(Admits(terms, 0, 0, EventPrice()).status(), "units");
 }
 
 TEST(EpsilonOfUnitsTest, UndoesTheCapWithinItsRounding) {

@@ -269,7 +269,7 @@ class SingleLoss {
 
 // How much more than delta PldDelta may find at the epsilon for it, whose grid is another: rounding, its own
 // discretisation, and where in a cell epsilon lies.
-double RoomForDelta(const ComposedLoss& composed, const PldBound& bound) {
+double SlackForDelta(const ComposedLoss& composed, const PldBound& bound) {
   const double cell = bound.tilt * bound.step;
   return 12 * composed.RoundingShare(bound.value) + 0.3 * bound.tilt * bound.discretisation_error + 4 * cell * cell;
 }
@@ -316,7 +316,7 @@ PldBound PldEpsilon(const FlatEvent& event, Direction direction, double delta, c
     const ComposedLoss composed = Compose(sources, survey, guess, plan, bound);
     bound.value = composed.SmallestEpsilon(limit);
     if (!rough && std::isfinite(bound.value)) {
-      const double room = 1 - std::min(0.5, RoomForDelta(composed, bound));
+      const double room = 1 - std::min(0.5, SlackForDelta(composed, bound));
       bound.value = composed.SmallestEpsilon([&](double epsilon) { return room * limit(epsilon); });
     }
     const bool below_window = bound.value > 0 && bound.value <= composed.LowestEpsilon();

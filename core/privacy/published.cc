@@ -80,10 +80,10 @@ double MomentsEpsilon(const FlatEvent& steps, double delta) {
 
 }  // namespace
 
-absl::StatusOr<PublishedCost> PublishedEpsilon(const DparPipeline& pipeline, double delta) {
+absl::StatusOr<PublishedClaim> PublishedEpsilon(const DparPipeline& pipeline, double delta) {
   DPAR_RETURN_IF_ERROR(ValidatePipeline(pipeline));
   DPAR_RETURN_IF_ERROR(ValidateProbability("delta", delta));
-  PublishedCost cost;
+  PublishedClaim cost;
   const bool has_appr = pipeline.method != ApprMethod::kNone;
   cost.sgd_delta = delta / ((has_appr ? 2 : 1) * pipeline.node_sampling_rate);
   if (!(cost.sgd_delta < 1)) {

@@ -38,7 +38,7 @@ struct DparPipeline {
   double node_sampling_rate = 1;  // q'
 };
 
-struct PublishedCost {
+struct PublishedClaim {
   double appr_epsilon = 0;  // theorem 2, or that of DP-APPR-GM, at appr_delta
   double appr_delta = 0;
   double sgd_epsilon = 0;  // the moments bound of the released code, at sgd_delta
@@ -54,7 +54,7 @@ struct PublishedCost {
 //   SGD  min over orders a of R_a - ln(sgd_delta) / (a - 1), R_a the Renyi divergence of the sampled Gaussian at
 //        q = B / N, T times. Theorem 3 itself has constants that it does not name; the released code takes this bound
 //        in its place, without tau, and so do we.
-absl::StatusOr<PublishedCost> PublishedEpsilon(const DparPipeline& pipeline, double delta);
+absl::StatusOr<PublishedClaim> PublishedEpsilon(const DparPipeline& pipeline, double delta);
 
 // What the pipeline really is: node sampling around the composition of
 //   EM   M K selections of range 2 / appr_noise, and for EM1 M K Laplace mechanisms

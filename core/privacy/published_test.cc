@@ -47,7 +47,7 @@ void ExpectBothRefuse(ApprMethod method, const Change& change, const std::string
 // of RenyiOrders().
 TEST(PublishedEpsilonTest, Em0WithFewEntriesIsBasicComposition) {
   // e = 1/8, d = 0.001 / 140: 2 K e = 0.5 is below the advanced bound.
-  const PublishedCost cost = PublishedEpsilon(Pipeline(ApprMethod::kEm0), 2e-3).value();
+  const PublishedClaim cost = PublishedEpsilon(Pipeline(ApprMethod::kEm0), 2e-3).value();
   EXPECT_EQ(cost.appr_delta, 1e-3);
   EXPECT_EQ(cost.sgd_delta, 1e-3);
   ExpectRelative(cost.appr_epsilon, 26.711546322908486, 1e-11);
@@ -59,7 +59,7 @@ TEST(PublishedEpsilonTest, Em0WithManyEntriesIsAdvancedComposition) {
   // 2 (50 e tanh(e) + e sqrt(100 ln(1/d))) = 10.16 a row, below 2 K e = 12.5.
   DparPipeline pipeline = Pipeline(ApprMethod::kEm0);
   pipeline.top_k = 50;
-  const PublishedCost cost = PublishedEpsilon(pipeline, 2e-3).value();
+  const PublishedClaim cost = PublishedEpsilon(pipeline, 2e-3).value();
   ExpectRelative(cost.appr_epsilon, 620.9267551429161, 1e-11);
   ExpectRelative(cost.sgd_epsilon, 0.9082028777350208, 1e-10);
   ExpectRelative(cost.epsilon, 621.8349580206511, 1e-10);
@@ -74,7 +74,7 @@ TEST(PublishedEpsilonTest, Em1AddsItsValues) {
   pipeline.noise_multiplier = 2;
   pipeline.steps = 500;
   pipeline.node_sampling_rate = 0.5;
-  const PublishedCost cost = PublishedEpsilon(pipeline, 1e-3).value();
+  const PublishedClaim cost = PublishedEpsilon(pipeline, 1e-3).value();
   EXPECT_EQ(cost.appr_delta, 1e-3);
   ExpectRelative(cost.appr_epsilon, 66.65532537886737, 1e-11);
   ExpectRelative(cost.sgd_epsilon, 2.490581670468227, 1e-10);
@@ -90,7 +90,7 @@ TEST(PublishedEpsilonTest, Em1OfOneSeedAndOneEntry) {
   pipeline.sampling_rate = 0.1;
   pipeline.noise_multiplier = 3;
   pipeline.steps = 50;
-  const PublishedCost cost = PublishedEpsilon(pipeline, 1e-4).value();
+  const PublishedClaim cost = PublishedEpsilon(pipeline, 1e-4).value();
   EXPECT_EQ(cost.appr_delta, 5e-5);
   ExpectRelative(cost.appr_epsilon, 8.68365780133619, 1e-11);
   ExpectRelative(cost.sgd_epsilon, 1.220124550928675, 1e-10);
@@ -101,7 +101,7 @@ TEST(PublishedEpsilonTest, GmUsesTheClassicGaussianBound) {
   DparPipeline pipeline = Pipeline(ApprMethod::kGm);
   pipeline.appr_noise = 30;
   pipeline.node_sampling_rate = 0.09;
-  const PublishedCost cost = PublishedEpsilon(pipeline, 1e-3).value();
+  const PublishedClaim cost = PublishedEpsilon(pipeline, 1e-3).value();
   ExpectRelative(cost.appr_delta, 0.005555555555555556, 1e-15);
   ExpectRelative(cost.appr_epsilon, 6.7680014064626555, 1e-11);
   ExpectRelative(cost.sgd_epsilon, 0.7772536269539261, 1e-10);
@@ -131,18 +131,18 @@ TEST(PublishedEpsilonTest, AgreesWithTheReleasedCodeAtItsDefaults) {
   // The stages have deltas of their own there: 0.014 and 0.001 / q'. Each is half of what is given here over q'.
   const double appr_delta = 2 * 0.09 * 0.014;
   const double sgd_delta = 2 * 0.001;
-  const PublishedCost gm = PublishedEpsilon(ReleasedDefaults(ApprMethod::kGm), appr_delta).value();
+  const PublishedClaim gm = PublishedEpsilon(ReleasedDefaults(ApprMethod::kGm), appr_delta).value();
   EXPECT_NEAR(gm.appr_epsilon, 344.9684752897998, 1e-6);
   EXPECT_NEAR(ReleasedRow(gm.appr_epsilon), std::sqrt(2 * std::log(12500)) / 0.67, 1e-9);
   // min{4 * 1.3, 5.2 tanh(0.65) + 1.3 sqrt(8 ln 10^4)} = 5.2.
-  const PublishedCost em0 = PublishedEpsilon(ReleasedDefaults(ApprMethod::kEm0), appr_delta).value();
+  const PublishedClaim em0 = PublishedEpsilon(ReleasedDefaults(ApprMethod::kEm0), appr_delta).value();
   EXPECT_NEAR(em0.appr_epsilon, 273.5043444196947, 1e-6);
   EXPECT_NEAR(ReleasedRow(em0.appr_epsilon), 5.2, 1e-9);
-  const PublishedCost em1 = PublishedEpsilon(ReleasedDefaults(ApprMethod::kEm1), appr_delta).value();
+  const PublishedClaim em1 = PublishedEpsilon(ReleasedDefaults(ApprMethod::kEm1), appr_delta).value();
   EXPECT_NEAR(em1.appr_epsilon, 566.8206315265993, 1e-6);
   EXPECT_NEAR(ReleasedRow(em1.appr_epsilon), 5.2 + 5.2, 1e-9);
   // At order 1.3, the best of the released code's own list.
-  const PublishedCost sgd = PublishedEpsilon(ReleasedDefaults(ApprMethod::kEm0), sgd_delta).value();
+  const PublishedClaim sgd = PublishedEpsilon(ReleasedDefaults(ApprMethod::kEm0), sgd_delta).value();
   EXPECT_NEAR(sgd.sgd_epsilon, 79.13203878666698, 1e-6);
   EXPECT_NEAR(0.09 * sgd.sgd_epsilon, 7.121883490800028, 1e-6);
 }
@@ -160,9 +160,9 @@ TEST(PublishedEpsilonTest, DpSgdAtOrderTwoIsAClosedForm) {
 
 TEST(PublishedEpsilonTest, NodeSamplingMultipliesEpsilonAndDelta) {
   DparPipeline pipeline = Pipeline(ApprMethod::kEm0);
-  const PublishedCost whole = PublishedEpsilon(pipeline, 2e-3).value();
+  const PublishedClaim whole = PublishedEpsilon(pipeline, 2e-3).value();
   pipeline.node_sampling_rate = 0.25;
-  const PublishedCost sampled = PublishedEpsilon(pipeline, 5e-4).value();
+  const PublishedClaim sampled = PublishedEpsilon(pipeline, 5e-4).value();
   EXPECT_EQ(sampled.appr_delta, whole.appr_delta);
   EXPECT_EQ(sampled.appr_epsilon, whole.appr_epsilon);
   EXPECT_EQ(sampled.sgd_epsilon, whole.sgd_epsilon);

@@ -144,11 +144,11 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   return planned;
 }
 
-absl::Status DescribeCosts(PlannedJob& planned) {
+absl::Status DescribeStages(PlannedJob& planned) {
   v1::Job& job = planned.stored.job;
   const v1::Plan& plan = job.plan();
   for (const Stage& stage : StagesOf(plan.event())) {
-    v1::StageCost& cost = *job.add_stages();
+    v1::StagePrice& cost = *job.add_stages();
     cost.set_stage(stage.name);
     DPAR_ASSIGN_OR_RETURN(const double epsilon, EventEpsilon(stage.event, plan.delta()));
     cost.set_epsilon(epsilon);
@@ -189,7 +189,7 @@ absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& pl
   v1::Job& job = stored.job;
   DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, LockDataset(transaction, job.spec().dataset()));
   DPAR_RETURN_IF_ERROR(CheckBasis(dataset, planned));
-  DPAR_RETURN_IF_ERROR(CheckRoom(transaction, job.spec().dataset(), max_queued));
+  DPAR_RETURN_IF_ERROR(CheckQueueLimit(transaction, job.spec().dataset(), max_queued));
   job.set_name(request.name);
   job.set_state(v1::Job::QUEUED);
   *job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(context.time));

@@ -38,7 +38,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
 
 // Adds to the planned job what each of its stages would cost alone, and how long it is expected to run. Takes up to
 // seconds, as planning does.
-absl::Status DescribeCosts(PlannedJob& planned);
+absl::Status DescribeStages(PlannedJob& planned);
 
 // OK when the job would be admitted now, with what would be left then in its plan. FAILED_PRECONDITION /
 // PRIVACY_BUDGET_EXHAUSTED when not. Inside the caller's transaction, as all that follows.

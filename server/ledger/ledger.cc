@@ -102,7 +102,7 @@ absl::Status CheckAdmission(const std::string& budget_id, const Account& account
 
 // The price of each stage of an entry's event, if it has any.
 absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEntry& entry) {
-  const absl::StatusOr<std::vector<v1::StageCost>> costs = StageUnits(entry.event(), order);
+  const absl::StatusOr<std::vector<v1::StagePrice>> costs = StageUnits(entry.event(), order);
   if (!costs.ok()) {
     return CorruptBudget("a ledger entry's event has no price", budget_id);
   }
@@ -254,7 +254,7 @@ absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::stri
 }
 
 absl::StatusOr<Price> MakePrice(const v1::PrivacyEvent& event, double epsilon, double delta, const BudgetTerms& terms) {
-  DPAR_ASSIGN_OR_RETURN(const EventCost cost, CostOf(event, terms));
+  DPAR_ASSIGN_OR_RETURN(const EventPrice cost, PriceOfEvent(event, terms));
   DPAR_ASSIGN_OR_RETURN(std::string event_text, MessageToText(event));
   return Price{event, std::move(event_text), epsilon, delta, terms.order, cost};
 }

@@ -36,7 +36,7 @@ struct Price {
   double epsilon = 0;      // the job's own guarantee
   double delta = 0;
   int64_t order = 0;  // of the budget
-  EventCost cost;
+  EventPrice cost;
 };
 absl::StatusOr<Price> MakePrice(const v1::PrivacyEvent& event, double epsilon, double delta, const BudgetTerms& terms);
 

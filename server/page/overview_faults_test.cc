@@ -93,7 +93,7 @@ class OverviewFaultsTest : public ::testing::TestWithParam<Engine> {
   TemporaryStore store_{GetParam()};
   const BudgetTerms terms_ = *MakeBudgetTerms(4, kDelta);
   SpendLog spend_{store_.database()};
-  ChainWatch chains_{store_.database()};
+  ChainChecker chains_{store_.database()};
   Refusals refusals_;
   std::atomic<bool> stopping_ = false;
   Overviews overviews_{{store_.database(), spend_, chains_, refusals_, stopping_},

@@ -65,7 +65,7 @@ void KeepTellable(Witness& witness, Messages& messages, const Ended& ended) {
 template <typename Request, typename Response>
 grpc::Status OverviewServiceImpl::Admit(grpc::ServerContext& context, absl::string_view method, const Request& request,
                                         Response& response) const {
-  return rooms_.gate.Admit(context, method, [&](const Identity& caller) { return Answer(caller, request, response); });
+  return parts_.gate.Admit(context, method, [&](const Identity& caller) { return Answer(caller, request, response); });
 }
 
 grpc::Status OverviewServiceImpl::GetOverview(grpc::ServerContext* context, const v1::GetOverviewRequest* request,
@@ -96,11 +96,11 @@ grpc::Status OverviewServiceImpl::ListLedgerTail(grpc::ServerContext* context, c
 
 absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::GetOverviewRequest& request,
                                          v1::Overview& response) const {
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request.parent()));
   DPAR_ASSIGN_OR_RETURN(response, overviews_.Get(caller, tenant, absl::Now()));
   for (v1::Attention& attention : *response.mutable_attention()) {
     if (attention.kind() == v1::Attention::JOB_FAILED) {
-      KeepTellable(rooms_.witness, *attention.mutable_items(),
+      KeepTellable(parts_.witness, *attention.mutable_items(),
                    [](const v1::AttentionItem& item) { return item.resource(); });
     }
   }
@@ -109,7 +109,7 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::GetOv
 
 absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListUsageRequest& request,
                                          v1::ListUsageResponse& response) const {
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request.parent()));
   DPAR_RETURN_IF_ERROR(CheckFilter(request.filter()));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));
   DPAR_ASSIGN_OR_RETURN(const int64_t skip, PagePosition(request.page_token(), 0));
@@ -121,9 +121,9 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListU
       ended.push_back(usage.last_job().name());
     }
   }
-  const bool all = rooms_.witness.CoverJobs(ended).ok();
+  const bool all = parts_.witness.CoverJobs(ended).ok();
   for (v1::DatasetUsage& usage : *response.mutable_usage()) {
-    if (!all && IsTerminal(usage.last_job().state()) && !rooms_.witness.CoverJobs({usage.last_job().name()}).ok()) {
+    if (!all && IsTerminal(usage.last_job().state()) && !parts_.witness.CoverJobs({usage.last_job().name()}).ok()) {
       usage.mutable_last_job()->clear_state();
     }
   }
@@ -138,20 +138,20 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::GetSp
     DPAR_ASSIGN_OR_RETURN(response, overviews_.HistoryOf(name.dataset));
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request.parent()));
   DPAR_ASSIGN_OR_RETURN(response, overviews_.History(tenant));
   return absl::OkStatus();
 }
 
 absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListRecentJobsRequest& request,
                                          v1::ListRecentJobsResponse& response) const {
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request.parent()));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size(), kDefaultShortPage, kMaxShortPage));
-  DPAR_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<v1::Job> jobs, ReadFrom(parts_.database, [&](Transaction& transaction) {
                           return dpar::ListRecentJobs(transaction, tenant, page_size);
                         }));
   response.mutable_jobs()->Assign(jobs.begin(), jobs.end());
-  KeepTellable(rooms_.witness, *response.mutable_jobs(),
+  KeepTellable(parts_.witness, *response.mutable_jobs(),
                [](const v1::Job& job) { return IsTerminal(job.state()) ? job.name() : std::string(); });
   return absl::OkStatus();
 }
@@ -167,7 +167,7 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListL
     DPAR_ASSIGN_OR_RETURN(response, overviews_.TailOf(name.dataset, before, page_size));
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request.parent()));
+  DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request.parent()));
   if (!request.page_token().empty()) {
     return InvalidField("page_token", "page_token must be empty unless parent is one budget");
   }

@@ -4,13 +4,13 @@
 
 #include "dpar/v1/overview.grpc.pb.h"
 #include "server/page/overviews.h"
-#include "server/services/rooms.h"
+#include "server/services/service_parts.h"
 
 namespace dpar {
 
 class OverviewServiceImpl final : public v1::OverviewService::Service {
  public:
-  OverviewServiceImpl(const Rooms& rooms, Overviews& overviews) : rooms_(rooms), overviews_(overviews) {}
+  OverviewServiceImpl(const ServiceParts& parts, Overviews& overviews) : parts_(parts), overviews_(overviews) {}
 
   grpc::Status GetOverview(grpc::ServerContext* context, const v1::GetOverviewRequest* request,
                            v1::Overview* response) override;
@@ -39,7 +39,7 @@ class OverviewServiceImpl final : public v1::OverviewService::Service {
   grpc::Status Admit(grpc::ServerContext& context, absl::string_view method, const Request& request,
                      Response& response) const;
 
-  const Rooms& rooms_;
+  const ServiceParts& parts_;
   Overviews& overviews_;
 };
 

@@ -87,7 +87,7 @@ absl::StatusOr<v1::AttentionItem> NearlySpent(Transaction& transaction, const Us
   return item;
 }
 
-std::string FaultText(const ChainWatch::Fault& fault) {
+std::string FaultText(const ChainChecker::Fault& fault) {
   return fault.sequence == 0 ? absl::StrCat("the ledger cannot be read: ", fault.what)
                              : absl::StrFormat("the ledger is broken at entry %d: %s", fault.sequence, fault.what);
 }
@@ -147,7 +147,7 @@ v1::Health Overviews::HealthOf(const Identity& caller, const std::string& tenant
   health.set_version(facts_.version);
   if (caller.role == v1::OPERATOR) {
     *health.mutable_start_time() = Stamp(facts_.start_time);
-    health.set_worker_slots(facts_.worker_slots);
+    health.set_concurrent_jobs(facts_.concurrent_jobs);
   }
   health.set_running_jobs(view.queue.running);
   health.set_queued_jobs(view.queue.queued);
@@ -160,7 +160,7 @@ v1::Health Overviews::HealthOf(const Identity& caller, const std::string& tenant
   if (spend.commit_time.has_value()) {
     *health.mutable_ledger_commit_time() = Stamp(*spend.commit_time);
   }
-  const ChainWatch::Summary chains = sources_.chains.Summarise(tenant);
+  const ChainChecker::Summary chains = sources_.chains.Summarise(tenant);
   health.set_verified_budget_count(chains.verified);
   health.set_broken_chain_count(static_cast<int64_t>(chains.faults.size()));
   if (chains.oldest.has_value()) {
@@ -200,7 +200,7 @@ absl::StatusOr<v1::Overview> Overviews::Get(const Identity& caller, const std::s
   *overview.mutable_time() = Stamp(now);
   *overview.mutable_health() = HealthOf(caller, tenant, view, spend);
   std::vector<v1::AttentionItem> items;
-  for (const ChainWatch::Fault& fault : sources_.chains.Summarise(tenant).faults) {
+  for (const ChainChecker::Fault& fault : sources_.chains.Summarise(tenant).faults) {
     items.push_back(Item(BudgetNameOf(fault.dataset), fault.time, FaultText(fault)));
   }
   const auto broken = static_cast<int64_t>(items.size());

@@ -17,7 +17,7 @@
 #include "dpar/v1/overview.pb.h"
 #include "server/auth/identity.h"
 #include "server/ledger/ledger.h"
-#include "server/page/chain_watch.h"
+#include "server/page/chain_checker.h"
 #include "server/page/recent_jobs.h"
 #include "server/page/refusals.h"
 #include "server/page/spend_log.h"
@@ -31,7 +31,7 @@ namespace dpar {
 struct ServerFacts {
   std::string version;
   absl::Time start_time;
-  int64_t worker_slots = 0;
+  int64_t concurrent_jobs = 0;
   absl::Time certificate_expiry;  // of TLS
 };
 
@@ -39,7 +39,7 @@ struct ServerFacts {
 struct OverviewSources {
   Database& database;
   const SpendLog& spend;
-  const ChainWatch& chains;
+  const ChainChecker& chains;
   const Refusals& refusals;
   const std::atomic<bool>& stopping;
 };

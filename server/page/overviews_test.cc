@@ -113,7 +113,7 @@ class OverviewsTest : public ::testing::TestWithParam<Engine> {
   TemporaryStore store_{GetParam()};
   const BudgetTerms terms_ = *MakeBudgetTerms(4, kDelta);
   SpendLog spend_{store_.database()};
-  ChainWatch chains_{store_.database()};
+  ChainChecker chains_{store_.database()};
   Refusals refusals_;
   std::atomic<bool> stopping_ = false;
   Overviews overviews_{{store_.database(), spend_, chains_, refusals_, stopping_},
@@ -130,7 +130,7 @@ TEST_P(OverviewsTest, HealthIsOfTheTenantThatIsAskedFor) {
   EXPECT_TRUE(all.serving());
   EXPECT_TRUE(all.ledgers_read());
   EXPECT_EQ(all.version(), "1.2.3");
-  EXPECT_EQ(all.worker_slots(), 3);
+  EXPECT_EQ(all.concurrent_jobs(), 3);
   EXPECT_EQ(all.queued_jobs(), 3);
   EXPECT_EQ(ToMicroseconds(all.oldest_queued_time()), absl::ToUnixMicros(kNow - absl::Seconds(60)));
   EXPECT_EQ(all.ledger_entry_count(), 5);
@@ -138,7 +138,7 @@ TEST_P(OverviewsTest, HealthIsOfTheTenantThatIsAskedFor) {
   EXPECT_EQ(all.verified_budget_count(), 1);
   EXPECT_EQ(ToMicroseconds(all.chain_verify_time()), absl::ToUnixMicros(kNow));
   const v1::Health own = Get(Of("tenants/other", v1::OWNER), "tenants/other").health();
-  EXPECT_FALSE(own.has_worker_slots());
+  EXPECT_FALSE(own.has_concurrent_jobs());
   EXPECT_FALSE(own.has_start_time());
   EXPECT_EQ(own.queued_jobs(), 1);
   EXPECT_EQ(own.ledger_entry_count(), 1);

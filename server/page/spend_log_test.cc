@@ -11,7 +11,7 @@
 #include "core/privacy/event.h"
 #include "core/status_macros.h"
 #include "server/ledger/ledger.h"
-#include "server/page/chain_watch.h"
+#include "server/page/chain_checker.h"
 #include "server/page/refusals.h"
 #include "server/store/datasets.h"
 #include "server/store/testing/temporary_store.h"
@@ -175,7 +175,7 @@ TEST_P(LedgerFollowersTest, ReadsOnWhereItStoppedAndKeepsTenantsApart) {
 }
 
 TEST_P(LedgerFollowersTest, AChainIsVerifiedOnceInAnHour) {
-  ChainWatch watch(store_.database());
+  ChainChecker watch(store_.database());
   EXPECT_EQ(watch.Summarise("").oldest, std::nullopt);
   watch.VerifyNext(kNow);
   watch.VerifyNext(kNow + absl::Seconds(10));
@@ -193,10 +193,10 @@ TEST_P(LedgerFollowersTest, ABrokenChainIsToldToItsTenantAlone) {
       Write([&](Transaction& t) {
         return t.Execute("UPDATE ledger_entries SET units = units + 1 WHERE budget_id = $1", {"acme-budget"}).status();
       }).ok());
-  ChainWatch watch(store_.database());
+  ChainChecker watch(store_.database());
   watch.VerifyNext(kNow);
   watch.VerifyNext(kNow);
-  const ChainWatch::Summary all = watch.Summarise("");
+  const ChainChecker::Summary all = watch.Summarise("");
   EXPECT_EQ(all.verified, 2);
   ASSERT_EQ(all.faults.size(), 1U);
   EXPECT_EQ(all.faults[0].dataset, "tenants/acme/datasets/d");

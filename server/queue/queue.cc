@@ -184,7 +184,7 @@ absl::Status Enqueue(Transaction& transaction, const StoredJob& stored) {
       CorruptJob("a job was not written", job.name()));
 }
 
-absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued) {
+absl::Status CheckQueueLimit(Transaction& transaction, const std::string& dataset, int64_t max_queued) {
   // Counted state by state: with both states in a list, PostgreSQL goes through all jobs that the tenant ever had.
   DPAR_ASSIGN_OR_RETURN(const int64_t live,
                         transaction.QueryInt("SELECT (SELECT COUNT(*) FROM jobs WHERE state = $1 AND tenant = $3) + "

@@ -45,7 +45,7 @@ struct JobOutput {
 
 // RESOURCE_EXHAUSTED when the dataset's tenant already has `max_queued` jobs that have not ended. Of submissions that
 // run at the same moment on PostgreSQL, each counts only those committed before it.
-absl::Status CheckRoom(Transaction& transaction, const std::string& dataset, int64_t max_queued);
+absl::Status CheckQueueLimit(Transaction& transaction, const std::string& dataset, int64_t max_queued);
 
 // Adds a QUEUED job. `job.name`, spec, plan, create_time, priority and memory_bytes are set.
 // ALREADY_EXISTS, at the latest from the commit, when there is a job of that name.

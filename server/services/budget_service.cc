@@ -19,7 +19,7 @@ namespace dpar {
 
 grpc::Status BudgetServiceImpl::GetBudget(grpc::ServerContext* context, const v1::GetBudgetRequest* request,
                                           v1::Budget* response) {
-  return rooms_.gate.Admit(*context, "BudgetService/GetBudget",
+  return parts_.gate.Admit(*context, "BudgetService/GetBudget",
                            [&](const Identity& caller) { return Answer(caller, *request, *response); });
 }
 
@@ -28,7 +28,7 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::GetBudg
   DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request.name()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(response,
-                        ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::Budget> {
+                        ReadFrom(parts_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::Budget> {
                           DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
                           return dpar::GetBudget(transaction, id);
                         }));
@@ -38,10 +38,10 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::GetBudg
 
 grpc::Status BudgetServiceImpl::ListBudgets(grpc::ServerContext* context, const v1::ListBudgetsRequest* request,
                                             v1::ListBudgetsResponse* response) {
-  return rooms_.gate.Admit(*context, "BudgetService/ListBudgets", [&](const Identity& caller) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(rooms_.database, caller, request->parent()));
+  return parts_.gate.Admit(*context, "BudgetService/ListBudgets", [&](const Identity& caller) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request->parent()));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
-    DPAR_ASSIGN_OR_RETURN(BudgetPage page, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+    DPAR_ASSIGN_OR_RETURN(BudgetPage page, ReadFrom(parts_.database, [&](Transaction& transaction) {
                             return dpar::ListBudgets(transaction, tenant, page_size, request->page_token());
                           }));
     response->mutable_budgets()->Assign(page.budgets.begin(), page.budgets.end());
@@ -56,7 +56,7 @@ grpc::Status BudgetServiceImpl::ListBudgets(grpc::ServerContext* context, const 
 grpc::Status BudgetServiceImpl::ListLedgerEntries(grpc::ServerContext* context,
                                                   const v1::ListLedgerEntriesRequest* request,
                                                   v1::ListLedgerEntriesResponse* response) {
-  return rooms_.gate.Admit(*context, "BudgetService/ListLedgerEntries",
+  return parts_.gate.Admit(*context, "BudgetService/ListLedgerEntries",
                            [&](const Identity& caller) { return Answer(caller, *request, *response); });
 }
 
@@ -69,7 +69,7 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::ListLed
   DPAR_ASSIGN_OR_RETURN(const int64_t after, PagePosition(request.page_token(), 0));
   using Entries = std::vector<v1::LedgerEntry>;
   DPAR_ASSIGN_OR_RETURN(Entries entries,
-                        ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<Entries> {
+                        ReadFrom(parts_.database, [&](Transaction& transaction) -> absl::StatusOr<Entries> {
                           DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
                           return ListEntries(transaction, id, after, page_size + 1);
                         }));
@@ -83,7 +83,7 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::ListLed
 
 grpc::Status BudgetServiceImpl::VerifyChain(grpc::ServerContext* context, const v1::VerifyChainRequest* request,
                                             v1::VerifyChainResponse* response) {
-  return rooms_.gate.Admit(*context, "BudgetService/VerifyChain", [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "BudgetService/VerifyChain", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     std::vector<EntryPosition> known;
@@ -93,7 +93,7 @@ grpc::Status BudgetServiceImpl::VerifyChain(grpc::ServerContext* context, const 
       known.push_back({request->known_sequence(), request->known_hash()});
     }
     DPAR_ASSIGN_OR_RETURN(
-        *response, ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::VerifyChainResponse> {
+        *response, ReadFrom(parts_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::VerifyChainResponse> {
           DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, name.dataset));
           return dpar::VerifyChain(transaction, id, known);
         }));

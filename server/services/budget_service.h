@@ -3,13 +3,13 @@
 #define DPAR_SERVER_SERVICES_BUDGET_SERVICE_H_
 
 #include "dpar/v1/budget.grpc.pb.h"
-#include "server/services/rooms.h"
+#include "server/services/service_parts.h"
 
 namespace dpar {
 
 class BudgetServiceImpl final : public v1::BudgetService::Service {
  public:
-  explicit BudgetServiceImpl(const Rooms& rooms) : rooms_(rooms) {}
+  explicit BudgetServiceImpl(const ServiceParts& parts) : parts_(parts) {}
 
   grpc::Status GetBudget(grpc::ServerContext* context, const v1::GetBudgetRequest* request,
                          v1::Budget* response) override;
@@ -26,7 +26,7 @@ class BudgetServiceImpl final : public v1::BudgetService::Service {
                       v1::ListLedgerEntriesResponse& response) const;
 
  private:
-  const Rooms& rooms_;
+  const ServiceParts& parts_;
 };
 
 }  // namespace dpar

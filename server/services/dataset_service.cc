@@ -59,11 +59,11 @@ absl::Status AppendAll(UploadWriter& writer, v1::WriteUploadRequest& message,
 grpc::Status DatasetServiceImpl::OpenUpload(grpc::ServerContext* context, const v1::OpenUploadRequest* request,
                                             v1::Upload* response) {
   const Gate::SubjectOf about = About(*request, *response);
-  return rooms_.gate.Admit(*context, "DatasetService/OpenUpload", about, [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "DatasetService/OpenUpload", about, [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     SecureRandom random;
-    DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Open(*request, absl::Now(), random));
+    DPAR_ASSIGN_OR_RETURN(*response, parts_.uploads.Open(*request, absl::Now(), random));
     return absl::OkStatus();
   });
 }
@@ -72,7 +72,7 @@ grpc::Status DatasetServiceImpl::WriteUpload(grpc::ServerContext* context,
                                              grpc::ServerReader<v1::WriteUploadRequest>* reader,
                                              v1::WriteUploadResponse* response) {
   std::string upload;
-  return rooms_.gate.Admit(*context, "DatasetService/WriteUpload", About(upload), [&](const Identity& caller) {
+  return parts_.gate.Admit(*context, "DatasetService/WriteUpload", About(upload), [&](const Identity& caller) {
     return Receive(caller, *context, *reader, *response, upload);
   });
 }
@@ -80,8 +80,8 @@ grpc::Status DatasetServiceImpl::WriteUpload(grpc::ServerContext* context,
 absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerContext& context,
                                          grpc::ServerReader<v1::WriteUploadRequest>& reader,
                                          v1::WriteUploadResponse& response, std::string& upload) {
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
-  const std::unique_ptr<StreamWatchdog::Handle> idle = rooms_.watchdog.Enter(context);
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Permit> permit, parts_.streams.Enter(caller.tenant));
+  const std::unique_ptr<StreamWatchdog::Handle> idle = parts_.watchdog.Enter(context);
   v1::WriteUploadRequest message;
   if (!reader.Read(&message)) {
     DPAR_RETURN_IF_ERROR(idle->status());
@@ -91,7 +91,7 @@ absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerCon
   upload = name.name;
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<UploadWriter> writer,
-                        rooms_.uploads.StartWriting(name.name, message.offset()));
+                        parts_.uploads.StartWriting(name.name, message.offset()));
   idle->Touch();
   const absl::Status status = AppendAll(*writer, message, reader, *idle);
   // What arrived is kept, also when what came after it was refused.
@@ -103,10 +103,10 @@ absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerCon
 
 grpc::Status DatasetServiceImpl::GetUpload(grpc::ServerContext* context, const v1::GetUploadRequest* request,
                                            v1::Upload* response) {
-  return rooms_.gate.Admit(*context, "DatasetService/GetUpload", [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "DatasetService/GetUpload", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
-    DPAR_ASSIGN_OR_RETURN(*response, rooms_.uploads.Get(name.name));
+    DPAR_ASSIGN_OR_RETURN(*response, parts_.uploads.Get(name.name));
     return absl::OkStatus();
   });
 }
@@ -114,14 +114,14 @@ grpc::Status DatasetServiceImpl::GetUpload(grpc::ServerContext* context, const v
 grpc::Status DatasetServiceImpl::FinishUpload(grpc::ServerContext* context, const v1::FinishUploadRequest* request,
                                               v1::FinishUploadResponse* response) {
   const Gate::SubjectOf about = About(*request, *response);
-  return rooms_.gate.Admit(*context, "DatasetService/FinishUpload", about, [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "DatasetService/FinishUpload", about, [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseUploadName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     SecureRandom random;
-    const auto wanted = [&] { return !context->IsCancelled() && !rooms_.stopping.load(); };
+    const auto wanted = [&] { return !context->IsCancelled() && !parts_.stopping.load(); };
     absl::StatusOr<v1::FinishUploadResponse> answer =
-        rooms_.uploads.Finish(*request, {caller.token, absl::Now()}, random, wanted);
-    if (absl::IsCancelled(answer.status()) && rooms_.stopping.load()) {
+        parts_.uploads.Finish(*request, {caller.token, absl::Now()}, random, wanted);
+    if (absl::IsCancelled(answer.status()) && parts_.stopping.load()) {
       return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
                        "the server is stopping; the upload is open still. Finish it again when the server is back");
     }
@@ -132,10 +132,10 @@ grpc::Status DatasetServiceImpl::FinishUpload(grpc::ServerContext* context, cons
 
 grpc::Status DatasetServiceImpl::GetDataset(grpc::ServerContext* context, const v1::GetDatasetRequest* request,
                                             v1::Dataset* response) {
-  return rooms_.gate.Admit(*context, "DatasetService/GetDataset", [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "DatasetService/GetDataset", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseDatasetName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
-    DPAR_ASSIGN_OR_RETURN(StoredDataset stored, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+    DPAR_ASSIGN_OR_RETURN(StoredDataset stored, ReadFrom(parts_.database, [&](Transaction& transaction) {
                             return dpar::GetDataset(transaction, name.name);
                           }));
     *response = std::move(stored.dataset);
@@ -145,12 +145,12 @@ grpc::Status DatasetServiceImpl::GetDataset(grpc::ServerContext* context, const 
 
 grpc::Status DatasetServiceImpl::ListDatasets(grpc::ServerContext* context, const v1::ListDatasetsRequest* request,
                                               v1::ListDatasetsResponse* response) {
-  return rooms_.gate.Admit(*context, "DatasetService/ListDatasets", [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "DatasetService/ListDatasets", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
     DPAR_ASSIGN_OR_RETURN(DatasetPage page,
-                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<DatasetPage> {
+                          ReadFrom(parts_.database, [&](Transaction& transaction) -> absl::StatusOr<DatasetPage> {
                             DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
                             return dpar::ListDatasets(transaction, parent.name, page_size, request->page_token());
                           }));
@@ -162,7 +162,7 @@ grpc::Status DatasetServiceImpl::ListDatasets(grpc::ServerContext* context, cons
 
 grpc::Status DatasetServiceImpl::DeleteDataset(grpc::ServerContext* context, const v1::DeleteDatasetRequest* request,
                                                v1::DeleteDatasetResponse* response) {
-  return rooms_.gate.Admit(*context, "DatasetService/DeleteDataset", About(*request, *response),
+  return parts_.gate.Admit(*context, "DatasetService/DeleteDataset", About(*request, *response),
                            [&](const Identity& caller) { return Delete(caller, *request, *response); });
 }
 
@@ -173,7 +173,7 @@ absl::Status DatasetServiceImpl::Delete(const Identity& caller, const v1::Delete
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(name.tenant, "DeleteDataset", request.request_id(), request);
-  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+  DPAR_RETURN_IF_ERROR(Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
     DPAR_RETURN_IF_ERROR(LockDataset(transaction, name.name).status());
     DPAR_ASSIGN_OR_RETURN(const int64_t live, CountLiveJobs(transaction, name.name));
     if (live > 0) {
@@ -183,7 +183,7 @@ absl::Status DatasetServiceImpl::Delete(const Identity& caller, const v1::Delete
     }
     return MarkDatasetDeleted(transaction, name.name, now);
   }));
-  const std::filesystem::path file = rooms_.directory.DatasetFile(name.name);
+  const std::filesystem::path file = parts_.directory.DatasetFile(name.name);
   return RemoveTree(file.parent_path().string());
 }
 

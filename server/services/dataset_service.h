@@ -5,13 +5,13 @@
 #include <string>
 
 #include "dpar/v1/dataset.grpc.pb.h"
-#include "server/services/rooms.h"
+#include "server/services/service_parts.h"
 
 namespace dpar {
 
 class DatasetServiceImpl final : public v1::DatasetService::Service {
  public:
-  explicit DatasetServiceImpl(const Rooms& rooms) : rooms_(rooms) {}
+  explicit DatasetServiceImpl(const ServiceParts& parts) : parts_(parts) {}
 
   grpc::Status OpenUpload(grpc::ServerContext* context, const v1::OpenUploadRequest* request,
                           v1::Upload* response) override;
@@ -36,7 +36,7 @@ class DatasetServiceImpl final : public v1::DatasetService::Service {
   absl::Status Delete(const Identity& caller, const v1::DeleteDatasetRequest& request,
                       v1::DeleteDatasetResponse& response);
 
-  const Rooms& rooms_;
+  const ServiceParts& parts_;
 };
 
 }  // namespace dpar

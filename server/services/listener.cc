@@ -18,12 +18,12 @@ constexpr std::chrono::seconds kShutdownGrace{3};
 
 }  // namespace
 
-Listener::Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview)
-    : datasets_(rooms),
-      training_(rooms),
-      budgets_(rooms),
-      operators_(rooms),
-      server_info_(rooms, std::move(info), keys),
+Listener::Listener(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview)
+    : datasets_(parts),
+      training_(parts),
+      budgets_(parts),
+      operators_(parts),
+      server_info_(parts, std::move(info), keys),
       overview_(overview) {}
 
 absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t max_message_bytes,

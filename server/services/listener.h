@@ -14,8 +14,8 @@
 #include "server/services/budget_service.h"
 #include "server/services/dataset_service.h"
 #include "server/services/operator_service.h"
-#include "server/services/rooms.h"
 #include "server/services/server_service.h"
+#include "server/services/service_parts.h"
 #include "server/services/training_service.h"
 
 namespace dpar {
@@ -24,7 +24,7 @@ namespace dpar {
 class Listener {
  public:
   // `overview` is served beside its own services.
-  Listener(const Rooms& rooms, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview);
+  Listener(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview);
 
   // For the page, which reads from the same services.
   [[nodiscard]] const ServerServiceImpl& server_info() const { return server_info_; }

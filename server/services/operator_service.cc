@@ -93,11 +93,11 @@ absl::StatusOr<v1::Token> LockTokenNamed(Transaction& transaction, const Resourc
 
 // Before an operator is told that a change of a budget holds: also one that was carried out before, whose answer is
 // remembered.
-absl::Status MarkChange(const Rooms& rooms, const BudgetName& name) {
-  DPAR_ASSIGN_OR_RETURN(const std::string id, ReadFrom(rooms.database, [&](Transaction& transaction) {
+absl::Status MarkChange(const ServiceParts& parts, const BudgetName& name) {
+  DPAR_ASSIGN_OR_RETURN(const std::string id, ReadFrom(parts.database, [&](Transaction& transaction) {
                           return DatasetBudget(transaction, name.dataset);
                         }));
-  return rooms.witness.CoverAll(id);
+  return parts.witness.CoverAll(id);
 }
 
 // The budget of a dataset, unless it is frozen: a change of one could not be marked.
@@ -164,7 +164,7 @@ grpc::Status OperatorServiceImpl::AdmitOperator(grpc::ServerContextBase& context
 
 grpc::Status OperatorServiceImpl::AdmitOperator(grpc::ServerContextBase& context, absl::string_view method,
                                                 const Gate::SubjectOf& subject, const Gate::Handler& handler) const {
-  return rooms_.gate.Admit(context, method, subject, [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(context, method, subject, [&](const Identity& caller) -> absl::Status {
     DPAR_RETURN_IF_ERROR(RequireOperator(caller));
     return handler(caller);
   });
@@ -180,21 +180,21 @@ absl::Status OperatorServiceImpl::MakeTenant(const v1::CreateTenantRequest& requ
   DPAR_RETURN_IF_ERROR(ValidateId("tenant_id", request.tenant_id()));
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   SecureRandom random;
-  absl::StatusOr<std::string> content_key = ReadFrom(rooms_.database, [&](Transaction& transaction) {
+  absl::StatusOr<std::string> content_key = ReadFrom(parts_.database, [&](Transaction& transaction) {
     return TenantContentKey(transaction, absl::StrCat("tenants/", request.tenant_id()));
   });
   // A tenant that is there is refused, or was made by this very request; the witness directory has nothing to learn.
   if (absl::IsNotFound(content_key.status())) {
     // A tenant of a store that was rolled back, and is made again, gets the key that its data was recognised by.
-    content_key = rooms_.witness.marks().KeepContentKey(absl::StrCat("tenants/", request.tenant_id()),
+    content_key = parts_.witness.marks().KeepContentKey(absl::StrCat("tenants/", request.tenant_id()),
                                                         RandomBytes(random, kContentKeyBytes));
   }
   DPAR_RETURN_IF_ERROR(content_key.status());
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "CreateTenant", request.request_id(), request);
-  return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+  return Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
     DPAR_RETURN_IF_ERROR(InsertTenant(transaction, request.tenant_id(), *content_key, now));
-    DPAR_RETURN_IF_ERROR(CheckTenantCount(transaction, rooms_.limits.max_tenants));
+    DPAR_RETURN_IF_ERROR(CheckTenantCount(transaction, parts_.limits.max_tenants));
     response.set_name(absl::StrCat("tenants/", request.tenant_id()));
     *response.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(now));
     return absl::OkStatus();
@@ -205,7 +205,7 @@ grpc::Status OperatorServiceImpl::ListTenants(grpc::ServerContext* context, cons
                                               v1::ListTenantsResponse* response) {
   return AdmitOperator(*context, "OperatorService/ListTenants", [&](const Identity&) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
-    DPAR_ASSIGN_OR_RETURN(const TenantPage page, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+    DPAR_ASSIGN_OR_RETURN(const TenantPage page, ReadFrom(parts_.database, [&](Transaction& transaction) {
                             return dpar::ListTenants(transaction, page_size, request->page_token());
                           }));
     response->mutable_tenants()->Assign(page.tenants.begin(), page.tenants.end());
@@ -216,7 +216,7 @@ grpc::Status OperatorServiceImpl::ListTenants(grpc::ServerContext* context, cons
 
 grpc::Status OperatorServiceImpl::CreateToken(grpc::ServerContext* context, const v1::CreateTokenRequest* request,
                                               v1::CreateTokenResponse* response) {
-  return rooms_.gate.Admit(*context, "OperatorService/CreateToken", About(*request, *response),
+  return parts_.gate.Admit(*context, "OperatorService/CreateToken", About(*request, *response),
                            [&](const Identity& caller) { return MakeToken(caller, *request, *response); });
 }
 
@@ -239,8 +239,8 @@ absl::Status OperatorServiceImpl::MakeToken(const Identity& caller, const v1::Cr
   const StoredToken stored = for_certificate ? SealCertificateToken(bearer.id, parent.name, wanted, now)
                                              : SealToken(bearer, parent.name, wanted, now, random);
   const RequestKey key = MakeRequestKey(parent.name, "CreateToken", request.request_id(), request);
-  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, now, response, [&](Transaction& transaction) {
-    return AddToken(transaction, parent, stored, rooms_.limits.max_tokens, now, response);
+  DPAR_RETURN_IF_ERROR(Once(parts_.database, key, now, response, [&](Transaction& transaction) {
+    return AddToken(transaction, parent, stored, parts_.limits.max_tokens, now, response);
   }));
   RevealSecret(stored, for_certificate ? "" : FormatBearerToken(bearer), response);
   return absl::OkStatus();
@@ -248,7 +248,7 @@ absl::Status OperatorServiceImpl::MakeToken(const Identity& caller, const v1::Cr
 
 grpc::Status OperatorServiceImpl::RotateToken(grpc::ServerContext* context, const v1::RotateTokenRequest* request,
                                               v1::CreateTokenResponse* response) {
-  return rooms_.gate.Admit(*context, "OperatorService/RotateToken", About(*request, *response),
+  return parts_.gate.Admit(*context, "OperatorService/RotateToken", About(*request, *response),
                            [&](const Identity& caller) { return Rotate(caller, *request, *response); });
 }
 
@@ -268,14 +268,14 @@ absl::Status OperatorServiceImpl::Rotate(const Identity& caller, const v1::Rotat
   const BearerToken bearer = MakeBearerToken(random);
   StoredToken stored;
   const RequestKey key = MakeRequestKey(name.tenant, "RotateToken", request.request_id(), request);
-  DPAR_RETURN_IF_ERROR(Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+  DPAR_RETURN_IF_ERROR(Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const v1::Token old, LockTokenNamed(transaction, name));
     DPAR_RETURN_IF_ERROR(ValidateRotation(old, now));
     // Whoever rotates a token holds the next one.
     DPAR_RETURN_IF_ERROR(RequireScopesOf(caller, name.tenant, old));
     stored = SealToken(bearer, name.tenant, Successor(old, now), now, random);
     DPAR_RETURN_IF_ERROR(ExpireToken(transaction, name.id, now + overlap));
-    return AddToken(transaction, parent, stored, rooms_.limits.max_tokens, now, response);
+    return AddToken(transaction, parent, stored, parts_.limits.max_tokens, now, response);
   }));
   RevealSecret(stored, FormatBearerToken(bearer), response);
   return absl::OkStatus();
@@ -283,12 +283,12 @@ absl::Status OperatorServiceImpl::Rotate(const Identity& caller, const v1::Rotat
 
 grpc::Status OperatorServiceImpl::ListTokens(grpc::ServerContext* context, const v1::ListTokensRequest* request,
                                              v1::ListTokensResponse* response) {
-  return rooms_.gate.Admit(*context, "OperatorService/ListTokens", [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "OperatorService/ListTokens", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTokenParent("parent", request->parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
     DPAR_ASSIGN_OR_RETURN(const TokenPage page,
-                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<TokenPage> {
+                          ReadFrom(parts_.database, [&](Transaction& transaction) -> absl::StatusOr<TokenPage> {
                             if (!parent.id.empty()) {
                               DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
                             }
@@ -303,11 +303,11 @@ grpc::Status OperatorServiceImpl::ListTokens(grpc::ServerContext* context, const
 grpc::Status OperatorServiceImpl::RevokeToken(grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
                                               v1::Token* response) {
   const Gate::SubjectOf about = About(*request, *response);
-  return rooms_.gate.Admit(*context, "OperatorService/RevokeToken", about, [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "OperatorService/RevokeToken", about, [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseTokenName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     const absl::Time now = absl::Now();
-    return rooms_.database.Write([&](Transaction& transaction) -> absl::Status {
+    return parts_.database.Write([&](Transaction& transaction) -> absl::Status {
       DPAR_RETURN_IF_ERROR(LockTokenNamed(transaction, name).status());
       DPAR_RETURN_IF_ERROR(dpar::RevokeToken(transaction, name.id, now));
       DPAR_ASSIGN_OR_RETURN(*response, LockTokenNamed(transaction, name));
@@ -330,8 +330,8 @@ absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::Set
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "SetBudgetCap", request.request_id(), request);
-  DPAR_RETURN_IF_ERROR(TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
-    return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+  DPAR_RETURN_IF_ERROR(TimeLedgerCommit(parts_.metrics, LedgerCommit::kOperator, [&] {
+    return Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
       DPAR_ASSIGN_OR_RETURN(const std::string id, BudgetToChange(transaction, name));
       DPAR_RETURN_IF_ERROR(SetCap(transaction, id, request.cap_epsilon(), request.reason(), {caller.token, now}));
       DPAR_ASSIGN_OR_RETURN(response, GetBudget(transaction, id));
@@ -339,7 +339,7 @@ absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::Set
       return absl::OkStatus();
     });
   }));
-  return MarkChange(rooms_, name);
+  return MarkChange(parts_, name);
 }
 
 grpc::Status OperatorServiceImpl::AdjustLedger(grpc::ServerContext* context, const v1::AdjustLedgerRequest* request,
@@ -355,15 +355,15 @@ absl::Status OperatorServiceImpl::DebitBudget(const Identity& caller, const v1::
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "AdjustLedger", request.request_id(), request);
-  DPAR_RETURN_IF_ERROR(TimeLedgerCommit(rooms_.metrics, LedgerCommit::kOperator, [&] {
-    return Once(rooms_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
+  DPAR_RETURN_IF_ERROR(TimeLedgerCommit(parts_.metrics, LedgerCommit::kOperator, [&] {
+    return Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
       DPAR_ASSIGN_OR_RETURN(const std::string id, BudgetToChange(transaction, name));
       DPAR_ASSIGN_OR_RETURN(response,
                             Debit(transaction, id, request.debit_units(), request.reason(), {caller.token, now}));
       return absl::OkStatus();
     });
   }));
-  return MarkChange(rooms_, name);
+  return MarkChange(parts_, name);
 }
 
 }  // namespace dpar

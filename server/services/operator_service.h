@@ -3,13 +3,13 @@
 #define DPAR_SERVER_SERVICES_OPERATOR_SERVICE_H_
 
 #include "dpar/v1/operator.grpc.pb.h"
-#include "server/services/rooms.h"
+#include "server/services/service_parts.h"
 
 namespace dpar {
 
 class OperatorServiceImpl final : public v1::OperatorService::Service {
  public:
-  explicit OperatorServiceImpl(const Rooms& rooms) : rooms_(rooms) {}
+  explicit OperatorServiceImpl(const ServiceParts& parts) : parts_(parts) {}
 
   grpc::Status CreateTenant(grpc::ServerContext* context, const v1::CreateTenantRequest* request,
                             v1::Tenant* response) override;
@@ -42,7 +42,7 @@ class OperatorServiceImpl final : public v1::OperatorService::Service {
 
   absl::Status DebitBudget(const Identity& caller, const v1::AdjustLedgerRequest& request, v1::LedgerEntry& response);
 
-  const Rooms& rooms_;
+  const ServiceParts& parts_;
 };
 
 }  // namespace dpar

@@ -57,7 +57,7 @@ v1::Limits ToProto(const Limits& limits) {
 
 grpc::Status ServerServiceImpl::GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* /*request*/,
                                               v1::ServerInfo* response) {
-  return rooms_.gate.Admit(*context, "ServerService/GetServerInfo", [&](const Identity&) {
+  return parts_.gate.Admit(*context, "ServerService/GetServerInfo", [&](const Identity&) {
     *response = info_;
     return absl::OkStatus();
   });
@@ -65,7 +65,7 @@ grpc::Status ServerServiceImpl::GetServerInfo(grpc::ServerContext* context, cons
 
 grpc::Status ServerServiceImpl::WhoAmI(grpc::ServerContext* context, const v1::WhoAmIRequest* /*request*/,
                                        v1::Identity* response) {
-  return rooms_.gate.Admit(*context, "ServerService/WhoAmI",
+  return parts_.gate.Admit(*context, "ServerService/WhoAmI",
                            [&](const Identity& caller) { return Answer(caller, {}, *response); });
 }
 
@@ -86,7 +86,7 @@ absl::Status ServerServiceImpl::Answer(const Identity& caller, const v1::WhoAmIR
 grpc::Status ServerServiceImpl::ListSigningKeys(grpc::ServerContext* context,
                                                 const v1::ListSigningKeysRequest* /*request*/,
                                                 v1::ListSigningKeysResponse* response) {
-  return rooms_.gate.Admit(*context, "ServerService/ListSigningKeys", [&](const Identity&) -> absl::Status {
+  return parts_.gate.Admit(*context, "ServerService/ListSigningKeys", [&](const Identity&) -> absl::Status {
     const absl::StatusOr<std::vector<KnownKey>> keys = signing_keys_.List();
     if (!keys.ok()) {
       spdlog::error("the signing keys cannot be listed: {}", std::string(keys.status().message()));

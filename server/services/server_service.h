@@ -4,7 +4,7 @@
 
 #include "dpar/v1/server.grpc.pb.h"
 #include "server/auth/signing_keys.h"
-#include "server/services/rooms.h"
+#include "server/services/service_parts.h"
 
 namespace dpar {
 
@@ -13,8 +13,8 @@ v1::Limits ToProto(const Limits& limits);
 class ServerServiceImpl final : public v1::ServerService::Service {
  public:
   // `info` is answered as it is.
-  ServerServiceImpl(const Rooms& rooms, v1::ServerInfo info, SigningKeys& signing_keys)
-      : rooms_(rooms), info_(std::move(info)), signing_keys_(signing_keys) {}
+  ServerServiceImpl(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& signing_keys)
+      : parts_(parts), info_(std::move(info)), signing_keys_(signing_keys) {}
 
   grpc::Status GetServerInfo(grpc::ServerContext* context, const v1::GetServerInfoRequest* request,
                              v1::ServerInfo* response) override;
@@ -26,7 +26,7 @@ class ServerServiceImpl final : public v1::ServerService::Service {
   absl::Status Answer(const Identity& caller, const v1::WhoAmIRequest& request, v1::Identity& response) const;
 
  private:
-  const Rooms& rooms_;
+  const ServiceParts& parts_;
   const v1::ServerInfo info_;
   SigningKeys& signing_keys_;
 };

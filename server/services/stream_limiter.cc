@@ -4,14 +4,14 @@
 
 namespace dpar {
 
-absl::StatusOr<std::unique_ptr<StreamLimiter::Slot>> StreamLimiter::Enter(const std::string& tenant) {
+absl::StatusOr<std::unique_ptr<StreamLimiter::Permit>> StreamLimiter::Enter(const std::string& tenant) {
   const absl::MutexLock lock(&mutex_);
   int64_t& open = open_[tenant];
   if (open >= maximum_) {
     return LimitExceeded(limit_, maximum_);
   }
   ++open;
-  return std::make_unique<Slot>(*this, tenant);
+  return std::make_unique<Permit>(*this, tenant);
 }
 
 void StreamLimiter::Leave(const std::string& tenant) {

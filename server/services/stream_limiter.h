@@ -22,12 +22,12 @@ class StreamLimiter {
   StreamLimiter(std::string limit, int64_t maximum) : limit_(std::move(limit)), maximum_(maximum) {}
 
   // Counts as one stream until it is destroyed.
-  class Slot {
+  class Permit {
    public:
-    Slot(StreamLimiter& limiter, std::string tenant) : limiter_(limiter), tenant_(std::move(tenant)) {}
-    ~Slot() { limiter_.Leave(tenant_); }
-    Slot(const Slot&) = delete;
-    Slot& operator=(const Slot&) = delete;
+    Permit(StreamLimiter& limiter, std::string tenant) : limiter_(limiter), tenant_(std::move(tenant)) {}
+    ~Permit() { limiter_.Leave(tenant_); }
+    Permit(const Permit&) = delete;
+    Permit& operator=(const Permit&) = delete;
 
    private:
     StreamLimiter& limiter_;
@@ -35,7 +35,7 @@ class StreamLimiter {
   };
 
   // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED when the tenant (operators count as one) has as many already.
-  absl::StatusOr<std::unique_ptr<Slot>> Enter(const std::string& tenant);
+  absl::StatusOr<std::unique_ptr<Permit>> Enter(const std::string& tenant);
 
  private:
   void Leave(const std::string& tenant);

@@ -44,14 +44,14 @@ std::vector<std::string> Ended(const std::vector<v1::Job>& jobs) {
 }
 
 // What a job gave, once what it spent is marked.
-absl::StatusOr<JobOutput> TakeOutput(const Rooms& rooms, const std::string& job) {
+absl::StatusOr<JobOutput> TakeOutput(const ServiceParts& parts, const std::string& job) {
   std::vector<Spend> spends;
   DPAR_ASSIGN_OR_RETURN(JobOutput output,
-                        ReadFrom(rooms.database, [&](Transaction& transaction) -> absl::StatusOr<JobOutput> {
+                        ReadFrom(parts.database, [&](Transaction& transaction) -> absl::StatusOr<JobOutput> {
                           DPAR_ASSIGN_OR_RETURN(spends, SpendsOf(transaction, {job}));
                           return GetOutput(transaction, job);
                         }));
-  DPAR_RETURN_IF_ERROR(rooms.witness.Cover(spends));
+  DPAR_RETURN_IF_ERROR(parts.witness.Cover(spends));
   return output;
 }
 
@@ -59,7 +59,7 @@ absl::StatusOr<JobOutput> TakeOutput(const Rooms& rooms, const std::string& job)
 
 grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request,
                                             v1::Job* response) {
-  return rooms_.gate.Admit(*context, "TrainingService/CreateJob", About(*request, *response),
+  return parts_.gate.Admit(*context, "TrainingService/CreateJob", About(*request, *response),
                            [&](const Identity& caller) {
                              const absl::Status status = Submit(*context, caller, *request, *response);
                              NoteRefusal(*request, status);
@@ -69,12 +69,12 @@ grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const 
 
 void TrainingServiceImpl::NoteRefusal(const v1::CreateJobRequest& request, const absl::Status& status) const {
   const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(status);
-  if (rooms_.refused == nullptr || request.validate_only() || !info.has_value() ||
+  if (parts_.refused == nullptr || request.validate_only() || !info.has_value() ||
       (info->reason() != v1::ErrorReason_Name(v1::PRIVACY_BUDGET_EXHAUSTED) &&
        info->reason() != v1::ErrorReason_Name(v1::LIMIT_EXCEEDED))) {
     return;
   }
-  rooms_.refused(request.parent(), request.spec().dataset(), std::string(status.message()));
+  parts_.refused(request.parent(), request.spec().dataset(), std::string(status.message()));
 }
 
 absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, const Identity& caller,
@@ -86,30 +86,30 @@ absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, con
     return ResourceNotFound(dataset.name);
   }
   DPAR_RETURN_IF_ERROR(ValidateRange("priority", int64_t{request.priority()}, -kMaxPriority, kMaxPriority));
-  const JobLimits limits{rooms_.limits.max_job_bytes, rooms_.job_threads};
+  const JobLimits limits{parts_.limits.max_job_bytes, parts_.job_threads};
   if (request.validate_only()) {
-    DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(rooms_.database, request.spec(), limits));
+    DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(parts_.database, request.spec(), limits));
     DPAR_RETURN_IF_ERROR(
-        rooms_.database.Read([&](Transaction& transaction) { return CheckPlannedJob(transaction, planned); }));
-    DPAR_RETURN_IF_ERROR(DescribeCosts(planned));
+        parts_.database.Read([&](Transaction& transaction) { return CheckPlannedJob(transaction, planned); }));
+    DPAR_RETURN_IF_ERROR(DescribeStages(planned));
     response = std::move(planned.stored.job);
     return absl::OkStatus();
   }
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const JobRequest asked = MakeJobRequest(request);
-  DPAR_ASSIGN_OR_RETURN(std::optional<v1::Job> recalled, ReadFrom(rooms_.database, [&](Transaction& transaction) {
+  DPAR_ASSIGN_OR_RETURN(std::optional<v1::Job> recalled, ReadFrom(parts_.database, [&](Transaction& transaction) {
                           return RecallJob(transaction, asked);
                         }));
   if (recalled.has_value()) {
     response = *std::move(recalled);
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(rooms_.database, request.spec(), limits));
+  DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(parts_.database, request.spec(), limits));
   planned.stored.job.set_priority(request.priority());
   // Planning takes seconds. Nothing is reserved for a caller that has given up, and may ask anew with another id.
   DPAR_RETURN_IF_ERROR(CheckWaiting(context));
-  return TimeLedgerCommit(rooms_.metrics, LedgerCommit::kReserve, [&]() -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(response, SubmitOnce(rooms_.database, planned, asked, rooms_.limits.max_queued_jobs,
+  return TimeLedgerCommit(parts_.metrics, LedgerCommit::kReserve, [&]() -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(response, SubmitOnce(parts_.database, planned, asked, parts_.limits.max_queued_jobs,
                                                EntryContext{caller.token, absl::Now()}));
     return absl::OkStatus();
   });
@@ -117,29 +117,29 @@ absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, con
 
 grpc::Status TrainingServiceImpl::GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
                                          v1::Job* response) {
-  return rooms_.gate.Admit(*context, "TrainingService/GetJob", [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "TrainingService/GetJob", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     std::vector<Spend> spends;
     DPAR_ASSIGN_OR_RETURN(*response,
-                          ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::Job> {
+                          ReadFrom(parts_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::Job> {
                             DPAR_ASSIGN_OR_RETURN(StoredJob stored, dpar::GetJob(transaction, name.name));
                             DPAR_ASSIGN_OR_RETURN(spends, SpendsOf(transaction, Ended({stored.job})));
                             return std::move(stored.job);
                           }));
-    return rooms_.witness.Cover(spends);
+    return parts_.witness.Cover(spends);
   });
 }
 
 grpc::Status TrainingServiceImpl::ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                                            v1::ListJobsResponse* response) {
-  return rooms_.gate.Admit(*context, "TrainingService/ListJobs", [&](const Identity& caller) -> absl::Status {
+  return parts_.gate.Admit(*context, "TrainingService/ListJobs", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTenantName("parent", request->parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, parent.name, parent.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
     std::vector<Spend> spends;
     DPAR_ASSIGN_OR_RETURN(
-        const JobPage page, ReadFrom(rooms_.database, [&](Transaction& transaction) -> absl::StatusOr<JobPage> {
+        const JobPage page, ReadFrom(parts_.database, [&](Transaction& transaction) -> absl::StatusOr<JobPage> {
           DPAR_RETURN_IF_ERROR(TenantExists(transaction, parent));
           DPAR_ASSIGN_OR_RETURN(JobPage jobs,
                                 dpar::ListJobs(transaction, parent.name, page_size, request->page_token()));
@@ -148,7 +148,7 @@ grpc::Status TrainingServiceImpl::ListJobs(grpc::ServerContext* context, const v
         }));
     // A job whose outcome may not be shown is left out, for one frozen budget does not hide the jobs of the others.
     // Whoever asks for it by its name is told why.
-    DPAR_ASSIGN_OR_RETURN(const auto kept_back, rooms_.witness.CoverEach(spends));
+    DPAR_ASSIGN_OR_RETURN(const auto kept_back, parts_.witness.CoverEach(spends));
     for (const v1::Job& job : page.jobs) {
       if (!kept_back.contains(job.name())) {
         *response->add_jobs() = job;
@@ -161,7 +161,7 @@ grpc::Status TrainingServiceImpl::ListJobs(grpc::ServerContext* context, const v
 
 grpc::Status TrainingServiceImpl::CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
                                             v1::Job* response) {
-  return rooms_.gate.Admit(*context, "TrainingService/CancelJob", About(*request, *response),
+  return parts_.gate.Admit(*context, "TrainingService/CancelJob", About(*request, *response),
                            [&](const Identity& caller) { return Cancel(caller, *request, *response); });
 }
 
@@ -172,20 +172,20 @@ absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::Cance
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const EntryContext entry{caller.token, absl::Now()};
   const RequestKey key = MakeRequestKey(name.tenant, "CancelJob", request.request_id(), request);
-  const absl::Status cancelled = TimeLedgerCommit(rooms_.metrics, LedgerCommit::kCancel, [&] {
-    return Once(rooms_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
+  const absl::Status cancelled = TimeLedgerCommit(parts_.metrics, LedgerCommit::kCancel, [&] {
+    return Once(parts_.database, key, entry.time, response, [&](Transaction& transaction) -> absl::Status {
       DPAR_ASSIGN_OR_RETURN(response, dpar::CancelJob(transaction, name.name, entry));
       return absl::OkStatus();
     });
   });
   if (absl::IsFailedPrecondition(cancelled)) {
     // The refusal says how the job ended.
-    DPAR_RETURN_IF_ERROR(rooms_.witness.CoverJobs({name.name}));
+    DPAR_RETURN_IF_ERROR(parts_.witness.CoverJobs({name.name}));
   }
   DPAR_RETURN_IF_ERROR(cancelled);
   // A job that ended at another time was not ended by this call.
-  if (rooms_.metrics != nullptr && ToMicroseconds(response.end_time()) == absl::ToUnixMicros(entry.time)) {
-    rooms_.metrics->JobEnded(response.state());
+  if (parts_.metrics != nullptr && ToMicroseconds(response.end_time()) == absl::ToUnixMicros(entry.time)) {
+    parts_.metrics->JobEnded(response.state());
   }
   return absl::OkStatus();
 }
@@ -193,19 +193,19 @@ absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::Cance
 grpc::ServerWriteReactor<v1::WatchJobResponse>* TrainingServiceImpl::WatchJob(grpc::CallbackServerContext* context,
                                                                               const v1::WatchJobRequest* request) {
   return WatchStream::Open(
-      rooms_, *context, [this, request = *request](const Identity& caller) -> absl::StatusOr<WatchTicket> {
+      parts_, *context, [this, request = *request](const Identity& caller) -> absl::StatusOr<WatchTicket> {
         DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
         DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
         DPAR_RETURN_IF_ERROR(ValidateRange("after_sequence", request.after_sequence(), int64_t{0},
                                            std::numeric_limits<int64_t>::max() / 2));
-        DPAR_ASSIGN_OR_RETURN(std::unique_ptr<StreamLimiter::Slot> slot, rooms_.watches.Enter(caller.tenant));
-        return WatchTicket{name.name, request.after_sequence(), std::move(slot)};
+        DPAR_ASSIGN_OR_RETURN(std::unique_ptr<StreamLimiter::Permit> permit, parts_.watches.Enter(caller.tenant));
+        return WatchTicket{name.name, request.after_sequence(), std::move(permit)};
       });
 }
 
 grpc::Status TrainingServiceImpl::DownloadModel(grpc::ServerContext* context, const v1::DownloadModelRequest* request,
                                                 grpc::ServerWriter<v1::DownloadModelResponse>* writer) {
-  return rooms_.gate.Admit(*context, "TrainingService/DownloadModel", About(request->name()),
+  return parts_.gate.Admit(*context, "TrainingService/DownloadModel", About(request->name()),
                            [&](const Identity& caller) { return SendModel(*context, caller, *request, *writer); });
 }
 
@@ -217,9 +217,9 @@ absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const 
   if (!v1::DownloadModelRequest::Artifact_IsValid(request.artifact())) {
     return InvalidField("artifact", "artifact must be WEIGHTS, TORCHSCRIPT, CERTIFICATE or unset");
   }
-  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Slot> slot, rooms_.streams.Enter(caller.tenant));
-  DPAR_ASSIGN_OR_RETURN(const JobOutput output, TakeOutput(rooms_, name.name));
-  const std::unique_ptr<StreamWatchdog::Handle> idle = rooms_.watchdog.Enter(context);
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Permit> permit, parts_.streams.Enter(caller.tenant));
+  DPAR_ASSIGN_OR_RETURN(const JobOutput output, TakeOutput(parts_, name.name));
+  const std::unique_ptr<StreamWatchdog::Handle> idle = parts_.watchdog.Enter(context);
   const SendChunk send = [&](const v1::DownloadModelResponse& message) {
     idle->Touch();
     return writer.Write(message);
@@ -229,11 +229,11 @@ absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const 
   if (request.artifact() == v1::DownloadModelRequest::CERTIFICATE) {
     sent = DownloadBytes(output.envelope, name.name, range, send);
   } else if (request.artifact() == v1::DownloadModelRequest::TORCHSCRIPT) {
-    sent = Download({rooms_.directory.ScriptFile(name.name, output.lease), output.script_bytes, output.script_sha256},
+    sent = Download({parts_.directory.ScriptFile(name.name, output.lease), output.script_bytes, output.script_sha256},
                     name.name, range, send);
   } else {
     sent =
-        Download({rooms_.directory.WeightsFile(name.name, output.lease), output.weights_bytes, output.weights_sha256},
+        Download({parts_.directory.WeightsFile(name.name, output.lease), output.weights_bytes, output.weights_sha256},
                  name.name, range, send);
   }
   DPAR_RETURN_IF_ERROR(idle->status());
@@ -243,7 +243,7 @@ absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const 
 grpc::Status TrainingServiceImpl::GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,
                                                  v1::Certificate* response) {
   const Gate::SubjectOf about = About(*request, *response);
-  return rooms_.gate.Admit(*context, "TrainingService/GetCertificate", about,
+  return parts_.gate.Admit(*context, "TrainingService/GetCertificate", about,
                            [&](const Identity& caller) { return Answer(caller, *request, *response); });
 }
 
@@ -251,7 +251,7 @@ absl::Status TrainingServiceImpl::Answer(const Identity& caller, const v1::GetCe
                                          v1::Certificate& response) const {
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
-  DPAR_ASSIGN_OR_RETURN(const JobOutput output, TakeOutput(rooms_, name.name));
+  DPAR_ASSIGN_OR_RETURN(const JobOutput output, TakeOutput(parts_, name.name));
   response.set_envelope(output.envelope);
   return absl::OkStatus();
 }

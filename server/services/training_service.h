@@ -3,7 +3,7 @@
 #define DPAR_SERVER_SERVICES_TRAINING_SERVICE_H_
 
 #include "dpar/v1/training.grpc.pb.h"
-#include "server/services/rooms.h"
+#include "server/services/service_parts.h"
 
 namespace dpar {
 
@@ -11,7 +11,7 @@ namespace dpar {
 class TrainingServiceImpl final
     : public v1::TrainingService::WithCallbackMethod_WatchJob<v1::TrainingService::Service> {
  public:
-  explicit TrainingServiceImpl(const Rooms& rooms) : rooms_(rooms) {}
+  explicit TrainingServiceImpl(const ServiceParts& parts) : parts_(parts) {}
 
   grpc::Status CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request, v1::Job* response) override;
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::Job* response) override;
@@ -38,7 +38,7 @@ class TrainingServiceImpl final
   absl::Status SendModel(grpc::ServerContext& context, const Identity& caller, const v1::DownloadModelRequest& request,
                          grpc::ServerWriter<v1::DownloadModelResponse>& writer);
 
-  const Rooms& rooms_;
+  const ServiceParts& parts_;
 };
 
 }  // namespace dpar

@@ -15,7 +15,7 @@
 #include "grpcpp/support/server_callback.h"
 #include "server/auth/identity.h"
 #include "server/services/gate.h"
-#include "server/services/rooms.h"
+#include "server/services/service_parts.h"
 #include "server/services/stream_limiter.h"
 #include "server/services/watch_hub.h"
 
@@ -25,7 +25,7 @@ namespace dpar {
 struct WatchTicket {
   std::string job;
   int64_t after_sequence = 0;
-  std::unique_ptr<StreamLimiter::Slot> slot;
+  std::unique_ptr<StreamLimiter::Permit> permit;
 };
 
 // Owns itself until gRPC is done with the call.
@@ -34,11 +34,11 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchJobResponse>,
   // Whether the caller may watch, and what. It reads the store.
   using Admission = std::function<absl::StatusOr<WatchTicket>(const Identity& caller)>;
 
-  // The reactor of a new call. Who calls, and whether they may, is found out in rooms.admissions.
-  static WatchStream* Open(const Rooms& rooms, grpc::CallbackServerContext& context, Admission admission);
+  // The reactor of a new call. Who calls, and whether they may, is found out in parts.admissions.
+  static WatchStream* Open(const ServiceParts& parts, grpc::CallbackServerContext& context, Admission admission);
 
-  void OnWriteDone(bool ok) override { rooms_.hub.Sent(watch_, ok); }
-  void OnCancel() override { rooms_.hub.Leave(watch_); }
+  void OnWriteDone(bool ok) override { parts_.hub.Sent(watch_, ok); }
+  void OnCancel() override { parts_.hub.Leave(watch_); }
   void OnDone() override { delete this; }
 
   void Send(std::shared_ptr<const v1::WatchJobResponse> message) override;
@@ -46,18 +46,18 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchJobResponse>,
   void End(const absl::Status& status) override;
 
  private:
-  WatchStream(const Rooms& rooms, grpc::CallbackServerContext& context, Admission admission);
+  WatchStream(const ServiceParts& parts, grpc::CallbackServerContext& context, Admission admission);
   ~WatchStream() override = default;
 
   void Admit();
   absl::StatusOr<WatchTicket> RunGuarded() const;
 
-  const Rooms& rooms_;
+  const ServiceParts& parts_;
   grpc::CallbackServerContext& context_;
   const Admission admission_;
   const std::shared_ptr<Watch> watch_;
   std::optional<CallScope> call_;
-  std::unique_ptr<StreamLimiter::Slot> slot_;
+  std::unique_ptr<StreamLimiter::Permit> permit_;
   std::shared_ptr<const v1::WatchJobResponse> on_its_way_;  // gRPC reads it until OnWriteDone
 };
 

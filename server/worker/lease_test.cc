@@ -166,7 +166,7 @@ TEST_F(LeaseTest, SeveralJobsRunAtOnceWithinTheirMemory) {
   const PlannedJob planned = *PlanJob(store_.database(), Spec(0.1), kLimits);
   const int64_t bytes = planned.stored.job.memory_bytes();
   WorkerOptions options = Options();
-  options.slots = 3;
+  options.concurrent_jobs = 3;
   options.max_running_jobs = 3;
   options.total_bytes = 2 * bytes + bytes / 2;
   Worker worker(store_.database(), store_.directory(), Key(), board_, options);
@@ -197,7 +197,7 @@ TEST_F(LeaseTest, SeveralJobsRunAtOnceWithinTheirMemory) {
     absl::SleepFor(absl::Milliseconds(5));
   }
   absl::SleepFor(absl::Milliseconds(300));
-  EXPECT_EQ(running(), 2) << "the third waits for memory, though a slot is free";
+  EXPECT_EQ(running(), 2) << "the third waits for memory, though a thread is free";
 }
 
 }  // namespace

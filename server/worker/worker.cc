@@ -18,7 +18,7 @@
 namespace dpar {
 namespace {
 
-// How long an idle slot sleeps before it looks again: notices can be missed, and jobs wait for their next attempt.
+// How long an idle thread sleeps before it looks again: notices can be missed, and jobs wait for their next attempt.
 constexpr absl::Duration kIdleWait = absl::Seconds(1);
 // Leases are renewed, and progress stored, that often; more often where the lease is short.
 constexpr absl::Duration kRenewPeriod = absl::Seconds(1);
@@ -44,8 +44,8 @@ absl::Status Worker::Start() {
   TakeBack(/*everyone=*/!database_.shared());
   DPAR_RETURN_IF_ERROR(SweepModels(database_, directory_));
   keeper_ = std::thread([this] { KeepLeases(); });
-  for (int slot = 0; slot < options_.slots; ++slot) {
-    slots_.emplace_back([this] { RunSlot(); });
+  for (int i = 0; i < options_.concurrent_jobs; ++i) {
+    threads_.emplace_back([this] { RunJobs(); });
   }
   return absl::OkStatus();
 }
@@ -65,13 +65,13 @@ void Worker::Stop() {
       running.attempt->Stop(StopCause::kShutdown);
     }
   }
-  for (std::thread& slot : slots_) {
-    slot.join();
+  for (std::thread& thread : threads_) {
+    thread.join();
   }
-  slots_.clear();
+  threads_.clear();
   {
     const absl::MutexLock lock(&mutex_);
-    slots_ended_ = true;
+    threads_ended_ = true;
     ++notices_;
   }
   if (keeper_.joinable()) {
@@ -100,7 +100,7 @@ int64_t Worker::AwaitNotice(int64_t seen) {
   return notices_;
 }
 
-void Worker::RunSlot() {
+void Worker::RunJobs() {
   int64_t seen = 0;
   while (!stopping()) {
     const absl::StatusOr<std::shared_ptr<Attempt>> attempt = LeaseNext();
@@ -247,7 +247,7 @@ void Worker::KeepLeases() {
     bool check_cancels = false;
     {
       const absl::MutexLock lock(&mutex_);
-      if (slots_ended_) {
+      if (threads_ended_) {
         return;
       }
       check_cancels = std::exchange(check_cancels_, false);

@@ -30,7 +30,7 @@ struct WorkerOptions {
   int max_attempts = 3;
   std::string device = "auto";   // "auto", "cpu", "cuda", "cuda:i"
   std::string owner = "worker";  // which server: for people who read the store
-  int slots = 1;                 // jobs at once
+  int concurrent_jobs = 1;       // jobs at once
   int threads = 1;               // of each job
   int64_t max_running_jobs = 1;  // of a tenant, on all servers together
   int64_t total_bytes = 0;       // for all jobs of this server together
@@ -40,7 +40,7 @@ struct WorkerOptions {
   Witness* witness = nullptr;
 };
 
-// One thread for every slot, and one that keeps their leases. Everything passed in outlives it.
+// One thread for each job that may run at once, and one that keeps their leases. Everything passed in outlives it.
 class Worker {
  public:
   // `key` is asked for before every signature.
@@ -64,8 +64,8 @@ class Worker {
     absl::Time lease_end;  // as far as this server knows
   };
 
-  // A slot's life: lease, run, end.
-  void RunSlot();
+  // A thread's loop: lease a job, run it, end it.
+  void RunJobs();
   // Waits until `notices_` is not `seen`, or a while; what it is then.
   int64_t AwaitNotice(int64_t seen) ABSL_LOCKS_EXCLUDED(mutex_);
   // Nothing when there is no job for this server now.
@@ -95,15 +95,15 @@ class Worker {
   const WorkerOptions options_;
   std::string device_;
   absl::Mutex lease_mutex_
-      ABSL_ACQUIRED_BEFORE(mutex_);  // one slot leases at a time, so that no two count on the same memory
+      ABSL_ACQUIRED_BEFORE(mutex_);  // one thread leases at a time, so that no two count on the same memory
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool slots_ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool threads_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool check_cancels_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t notices_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t free_bytes_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Running> running_ ABSL_GUARDED_BY(mutex_);  // by job
-  std::vector<std::thread> slots_;
+  std::vector<std::thread> threads_;
   std::thread keeper_;
 };
 

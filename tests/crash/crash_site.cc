@@ -14,7 +14,7 @@ constexpr absl::Duration kHaltTimeout = absl::Seconds(60);
 constexpr absl::Duration kPollPeriod = absl::Milliseconds(50);
 
 std::vector<std::string> FlagsFor(const std::string& postgres_uri, std::vector<std::string> flags) {
-  flags.insert(flags.end(), {"--max-attempts", absl::StrCat(kMaxAttempts), "--worker-slots", "2"});
+  flags.insert(flags.end(), {"--max-attempts", absl::StrCat(kMaxAttempts), "--concurrent-jobs", "2"});
   if (!postgres_uri.empty()) {
     flags.insert(flags.end(), {"--store", postgres_uri});
   }

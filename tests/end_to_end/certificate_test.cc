@@ -232,17 +232,17 @@ TEST_F(CertificateTest, SaysFirstThatNothingIsPromisedAboutPublicData) {
   const std::string open = Upload(2003, /*is_public=*/true);
   v1::CreateJobRequest silent = Request(open, 0);
   silent.mutable_spec()->set_non_private(true);
-  for (const auto& [request, promise] :
-       {std::pair(Request(open), "\"predicate\":{\"promise\":\"none: the dataset was declared public\""),
+  for (const auto& [request, guarantee] :
+       {std::pair(Request(open), "\"predicate\":{\"guarantee\":\"none: the dataset was declared public\""),
         std::pair(silent,
-                  "\"predicate\":{\"promise\":\"none: the dataset was declared public, and the model was trained "
+                  "\"predicate\":{\"guarantee\":\"none: the dataset was declared public, and the model was trained "
                   "without any noise\"")}) {
     const Released released = Train(request);
-    EXPECT_THAT(StatementToJson(Opened(released)), HasSubstr(promise));
+    EXPECT_THAT(StatementToJson(Opened(released)), HasSubstr(guarantee));
     const CommandResult shown =
         Dpar({"certificate", "show", released.certificate, "--key", PublicKey(), "--model", released.weights});
     EXPECT_EQ(shown.exit_code, 0) << shown.err;
-    EXPECT_THAT(shown.out, HasSubstr("What is promised\n  Nothing."));
+    EXPECT_THAT(shown.out, HasSubstr("What is guaranteed\n  Nothing."));
     EXPECT_THAT(shown.out, HasSubstr("AUTHENTIC, BUT NOT PRIVATE"));
   }
 }
@@ -324,7 +324,7 @@ TEST_F(CertificateTest, IsShownAsAPageThatNeedsNothingFromElsewhere) {
       Dpar({"certificate", "show", released.certificate, "--key", server().Scratch("stranger.pub"), "--html", page});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.out, HasSubstr("NOT VERIFIED"));
-  EXPECT_THAT(refused.out, Not(HasSubstr("What is promised")));
+  EXPECT_THAT(refused.out, Not(HasSubstr("What is guaranteed")));
   EXPECT_FALSE(fs::exists(page));
 }
 

@@ -111,7 +111,7 @@ def entry_hash(predicate):
 
 
 def check_degrees(predicate):
-    """Without a promise the field is null, never missing."""
+    """Without a degree promise the field is null, never missing."""
     declared = predicate["dataset"]["max_degree"]
     require(predicate["mechanism"]["plan"].get("max_degree") in (None, declared), "a promise that is not the dataset's")
     if predicate["ledger"] is not None:
@@ -119,7 +119,7 @@ def check_degrees(predicate):
         require(declared is None or cap is not None and cap <= declared, "a cap that forgets the dataset's promise")
 
 
-def check_promise(predicate):
+def check_guarantee(predicate):
     ledger = predicate["ledger"]
     require(ledger["units_after"] == ledger["units_before"] + ledger["units"], "the units do not add up")
     require(entry_hash(predicate) == ledger["entry"]["hash"], "the ledger's entry has another hash")
@@ -146,9 +146,9 @@ def main(certificate, key_file, *models):
             require(hashlib.sha256(file.read()).hexdigest() in subjects, model + " is another file")
     predicate = statement["predicate"]
     check_degrees(predicate)
-    private = predicate["promise"] == "node-level differential privacy"
-    require(private or predicate["promise"].startswith("none:"), "another promise")
-    print("good:", check_promise(predicate) if private else "nothing is promised")
+    private = predicate["guarantee"] == "node-level differential privacy"
+    require(private or predicate["guarantee"].startswith("none:"), "another guarantee")
+    print("good:", check_guarantee(predicate) if private else "nothing is guaranteed")
 
 
 if __name__ == "__main__":

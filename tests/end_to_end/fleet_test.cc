@@ -31,9 +31,9 @@ class FleetTest : public ::testing::Test {
 
   void SetUp() override {
     if (postgres_ == nullptr) GTEST_SKIP() << "PostgreSQL is not installed";
-    const std::vector<std::string> flags = {"--store",         postgres_->NewDatabase(),
-                                            "--worker-slots",  "1",
-                                            "--lease-seconds", absl::StrCat(absl::ToInt64Seconds(kLease))};
+    const std::vector<std::string> flags = {"--store",           postgres_->NewDatabase(),
+                                            "--concurrent-jobs", "1",
+                                            "--lease-seconds",   absl::StrCat(absl::ToInt64Seconds(kLease))};
     first_ = std::make_unique<TestServer>(flags, directory_.File("data"));
     second_ = std::make_unique<TestServer>(flags, directory_.File("data"));
     ASSERT_TRUE(first_->Start());

@@ -197,7 +197,7 @@ TEST_F(TrainingRequestTest, APreviewSaysWhatEachStageCostsAndHowLongItTakes) {
   ASSERT_THAT(answer.status, IsOk());
   const v1::Job& job = answer.value;
   int64_t units = 0;
-  for (const v1::StageCost& stage : job.stages()) {
+  for (const v1::StagePrice& stage : job.stages()) {
     units += stage.units();
     EXPECT_GT(stage.epsilon(), 0) << stage.stage();
     EXPECT_LT(stage.epsilon(), job.plan().epsilon()) << stage.stage();

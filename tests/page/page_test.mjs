@@ -328,7 +328,7 @@ async function checkPaging(page, server) {
 
 async function main() {
   const directory = process.argv[2] === '--screenshots' ? process.argv[3] : undefined;
-  const server = new Server(['--worker-slots', '1']);
+  const server = new Server(['--concurrent-jobs', '1']);
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, args: ['--no-sandbox',
     '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'] });
   try {

@@ -10,12 +10,12 @@ function tile(name, state, value, ...detail) {
 }
 
 function workers(health) {
-  if (health.worker_slots === undefined) {
+  if (health.concurrent_jobs === undefined) {
     return tile('Running', '', [figure(health.running_jobs, grouped(health.running_jobs))], 'jobs of yours');
   }
-  const none = health.worker_slots === '0';
+  const none = health.concurrent_jobs === '0';
   return tile('Workers', '', [figure(health.running_jobs, grouped(health.running_jobs)), ' running'],
-    none ? 'this server runs no jobs itself' : `${plural(health.worker_slots, 'slot', 'slots')} on this server`);
+    none ? 'this server runs no jobs itself' : `${plural(health.concurrent_jobs, 'slot', 'slots')} on this server`);
 }
 
 function queue(health) {

@@ -54,7 +54,7 @@ class QueueFixture : public ::testing::TestWithParam<Engine> {
     stored.job.set_memory_bytes(wanted.memory_bytes);
     *stored.job.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow + absl::Seconds(order)));
     return Write([&](Transaction& t) -> absl::Status {
-      DPAR_RETURN_IF_ERROR(CheckRoom(t, stored.job.spec().dataset(), wanted.max_queued));
+      DPAR_RETURN_IF_ERROR(CheckQueueLimit(t, stored.job.spec().dataset(), wanted.max_queued));
       return Enqueue(t, stored);
     });
   }

@@ -1,4 +1,4 @@
-#include "server/page/chain_watch.h"
+#include "server/page/chain_checker.h"
 
 #include <spdlog/spdlog.h>
 
@@ -21,11 +21,11 @@ constexpr absl::Duration kListLife = absl::Seconds(5);
 
 }  // namespace
 
-void ChainWatch::Start() {
+void ChainChecker::Start() {
   verifying_ = std::make_unique<Periodic>([this] { return VerifyNext(absl::Now()); });
 }
 
-std::optional<BudgetHead> ChainWatch::Next(const std::vector<BudgetHead>& heads, absl::Time now) const {
+std::optional<BudgetHead> ChainChecker::Next(const std::vector<BudgetHead>& heads, absl::Time now) const {
   const absl::MutexLock lock(&mutex_);
   const BudgetHead* next = nullptr;
   absl::Time next_time = now - kRound;
@@ -42,7 +42,7 @@ std::optional<BudgetHead> ChainWatch::Next(const std::vector<BudgetHead>& heads,
   return next == nullptr ? std::nullopt : std::optional<BudgetHead>(*next);
 }
 
-absl::Duration ChainWatch::VerifyNext(absl::Time now) {
+absl::Duration ChainChecker::VerifyNext(absl::Time now) {
   const absl::Time start = absl::Now();
   if (absl::AbsDuration(now - heads_time_) >= kListLife) {
     absl::StatusOr<std::vector<BudgetHead>> heads =
@@ -80,7 +80,7 @@ absl::Duration ChainWatch::VerifyNext(absl::Time now) {
   return std::max(absl::ZeroDuration(), kRestForOne * (absl::Now() - start));
 }
 
-ChainWatch::Summary ChainWatch::Summarise(const std::string& tenant) const {
+ChainChecker::Summary ChainChecker::Summarise(const std::string& tenant) const {
   Summary summary;
   const absl::MutexLock lock(&mutex_);
   for (const auto& [id, verified] : verified_) {

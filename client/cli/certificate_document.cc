@@ -1,4 +1,4 @@
-#include "client/cli/certificate_page.h"
+#include "client/cli/certificate_document.h"
 
 #include <cmath>
 #include <cstdint>
@@ -16,7 +16,7 @@
 namespace dpar {
 namespace {
 
-using Row = PageSection::Row;
+using Row = DocumentSection::Row;
 
 // So that 1 / 2e-05 is 50,000 and not one less.
 constexpr double kRoundingRoom = 1e-12;
@@ -48,12 +48,12 @@ std::vector<Row> ListRows(const Json& list) {
   return rows;
 }
 
-PageSection PromiseSection(const Statement& statement, const Json& predicate) {
-  PageSection section{"What is promised", {}, {}};
+DocumentSection GuaranteeSection(const Statement& statement, const Json& predicate) {
+  DocumentSection section{"What is guaranteed", {}, {}};
   if (statement.is_public) {
     section.paragraphs = {
         "Nothing. The owner declared this dataset public, so the model may tell anything about anybody in it.",
-        absl::StrCat("The certificate's own words: \"", Plain(predicate["promise"]), "\".")};
+        absl::StrCat("The certificate's own words: \"", Plain(predicate["guarantee"]), "\".")};
     return section;
   }
   const double epsilon = statement.plan.epsilon();
@@ -74,14 +74,14 @@ PageSection PromiseSection(const Statement& statement, const Json& predicate) {
                   {"What is compared", Plain(predicate["neighbour_relation"])}};
   const Json published = predicate.value("published", Json());
   if (published.is_object()) {
-    section.rows.push_back({"The paper's claim, not the promise",
+    section.rows.push_back({"The paper's claim, not the guarantee",
                             absl::StrCat("epsilon ", Plain(published["epsilon"]), ": ", Plain(published["claim"]))});
   }
   return section;
 }
 
-PageSection SubjectSection(const Statement& statement, const Json& predicate) {
-  PageSection section{"What it is about", {}, {}};
+DocumentSection SubjectSection(const Statement& statement, const Json& predicate) {
+  DocumentSection section{"What it is about", {}, {}};
   section.rows = {{"Job", statement.job, true}, {"Made", statement.created_at}};
   for (const auto& [name, digest] : statement.subjects) {
     section.rows.push_back({absl::StrCat("SHA-256 of ", name), digest, true});
@@ -100,8 +100,8 @@ PageSection SubjectSection(const Statement& statement, const Json& predicate) {
   return section;
 }
 
-PageSection BudgetSection(const Statement& statement, const Json& predicate) {
-  PageSection section{"The dataset's budget", {}, {}};
+DocumentSection BudgetSection(const Statement& statement, const Json& predicate) {
+  DocumentSection section{"The dataset's budget", {}, {}};
   section.paragraphs = {
       absl::StrCat("All jobs on this dataset together are held to epsilon ", Plain(predicate["ledger"]["cap_epsilon"]),
                    " and delta ", Plain(predicate["ledger"]["cap_delta"]),
@@ -156,8 +156,8 @@ constexpr const char* kTuning =
     "charged by "
     "themselves";
 
-PageSection ChargeSection(const Verification& verification, const Json& predicate) {
-  PageSection section{"What was charged", {}, {}};
+DocumentSection ChargeSection(const Verification& verification, const Json& predicate) {
+  DocumentSection section{"What was charged", {}, {}};
   const Json& charged = predicate["charged"];
   const auto was = [&](const char* what) {
     return charged[what] == "none" ? std::string("nothing") : std::string("yes, as part of the event");
@@ -181,8 +181,8 @@ PageSection ChargeSection(const Verification& verification, const Json& predicat
   return section;
 }
 
-PageSection ReleaseSection(const Statement& statement, const Json& predicate) {
-  PageSection section{"What was released", {}, ListRows(predicate["released"])};
+DocumentSection ReleaseSection(const Statement& statement, const Json& predicate) {
+  DocumentSection section{"What was released", {}, ListRows(predicate["released"])};
   if (statement.evaluation.has_value()) {
     const Json& evaluation = predicate["evaluation"];
     section.rows.push_back(
@@ -193,9 +193,9 @@ PageSection ReleaseSection(const Statement& statement, const Json& predicate) {
   return section;
 }
 
-PageSection UnprotectedSection(const Json& predicate) {
-  PageSection section{
-      "What is not protected", {"These quantities are treated as public. The promise says nothing about them."}, {}};
+DocumentSection UnprotectedSection(const Json& predicate) {
+  DocumentSection section{
+      "What is not protected", {"These quantities are treated as public. The guarantee says nothing about them."}, {}};
   for (const Json& entry : predicate["unprotected"]) {
     section.rows.push_back({Plain(entry["quantity"]), Plain(entry["value"])});
   }
@@ -213,8 +213,8 @@ void AddPlanRows(const Json& plan, const std::string& prefix, std::vector<Row>& 
   }
 }
 
-PageSection MechanismSection(const Json& predicate) {
-  PageSection section{"How the model was made", {Plain(predicate["mechanism"]["description"])}, {}};
+DocumentSection MechanismSection(const Json& predicate) {
+  DocumentSection section{"How the model was made", {Plain(predicate["mechanism"]["description"])}, {}};
   AddPlanRows(predicate["mechanism"]["plan"], "", section.rows);
   return section;
 }
@@ -251,8 +251,8 @@ h1 { font-size: 1.9em; line-height: 1.2; margin: 0 0 .2em; }
 h2 { font-size: 1.2em; margin: 2em 0 .5em; padding-top: .7em; border-top: 1px solid #c8c8c8; break-after: avoid; }
 .verdict { border: 1px solid; border-left-width: .5em; padding: .8em 1.1em; margin: 1.4em 0; font-weight: bold;
   overflow-wrap: anywhere; }
-.promised { border-color: #1b6e3c; background: #eef7f0; color: #12502b; }
-.nothing-promised { border-color: #9a6a00; background: #fdf6e3; color: #6b4a00; }
+.guaranteed { border-color: #1b6e3c; background: #eef7f0; color: #12502b; }
+.nothing-guaranteed { border-color: #9a6a00; background: #fdf6e3; color: #6b4a00; }
 .not-verified { border-color: #a11; background: #fceeee; color: #800; }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: left; vertical-align: top; font-weight: normal; color: #555; width: 32%; padding: .25em 1em .25em 0; }
@@ -269,7 +269,7 @@ ul { margin: .3em 0; padding-left: 1.3em; }
   .verdict { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 )css";
 
-std::string SectionHtml(const PageSection& section) {
+std::string SectionHtml(const DocumentSection& section) {
   std::string html = absl::StrCat("<h2>", Escape(section.heading), "</h2>\n");
   for (const std::string& paragraph : section.paragraphs) {
     absl::StrAppend(&html, "<p>", Escape(paragraph), "</p>\n");
@@ -304,10 +304,10 @@ std::string ChecksHtml(const std::vector<Check>& checks) {
 
 const char* StandingClass(Standing standing) {
   switch (standing) {
-    case Standing::kPromised:
-      return "promised";
-    case Standing::kNothingPromised:
-      return "nothing-promised";
+    case Standing::kGuaranteed:
+      return "guaranteed";
+    case Standing::kNothingGuaranteed:
+      return "nothing-guaranteed";
     case Standing::kNotVerified:
       break;
   }
@@ -322,7 +322,7 @@ std::string Verdict(const Verification& verification) {
   }
   const Statement& statement = verification.statement;
   if (statement.is_public) {
-    return "AUTHENTIC, BUT NOT PRIVATE: the data was declared public, and nothing is promised about it";
+    return "AUTHENTIC, BUT NOT PRIVATE: the data was declared public, and nothing is guaranteed about it";
   }
   return absl::StrCat(
       "VERIFIED: epsilon ", FormatNumber(statement.plan.epsilon()), " at delta ", FormatNumber(statement.plan.delta()),
@@ -336,17 +336,17 @@ Standing StandingOf(const Verification& verification) {
   if (!verification.passed()) {
     return Standing::kNotVerified;
   }
-  return verification.statement.is_public ? Standing::kNothingPromised : Standing::kPromised;
+  return verification.statement.is_public ? Standing::kNothingGuaranteed : Standing::kGuaranteed;
 }
 
-CertificatePage MakeCertificatePage(const Verification& verification) {
+CertificateDocument MakeCertificateDocument(const Verification& verification) {
   const Statement& statement = verification.statement;
   const Json predicate = Json::parse(StatementToJson(statement))["predicate"];
-  CertificatePage page;
+  CertificateDocument page;
   page.standing = StandingOf(verification);
   page.verdict = Verdict(verification);
   page.checks = verification.checks;
-  page.sections = {PromiseSection(statement, predicate), SubjectSection(statement, predicate)};
+  page.sections = {GuaranteeSection(statement, predicate), SubjectSection(statement, predicate)};
   if (!statement.is_public) {
     page.sections.push_back(BudgetSection(statement, predicate));
   }
@@ -382,12 +382,12 @@ std::string RenderChecks(const std::vector<Check>& checks, int width, bool utf8,
   return text;
 }
 
-std::string RenderText(const CertificatePage& page, int width, bool utf8, bool colour) {
+std::string RenderText(const CertificateDocument& page, int width, bool utf8, bool colour) {
   const auto heading = [&](absl::string_view text) {
     return absl::StrCat("\n", Coloured(Colour::kBold, text, colour), "\n");
   };
   std::string text = absl::StrCat(Coloured(Colour::kBold, "PRIVACY CERTIFICATE", colour), "\n");
-  for (const PageSection& section : page.sections) {
+  for (const DocumentSection& section : page.sections) {
     absl::StrAppend(&text, heading(section.heading));
     for (const std::string& paragraph : section.paragraphs) {
       Wrap(paragraph, width, "  ", text);
@@ -400,12 +400,12 @@ std::string RenderText(const CertificatePage& page, int width, bool utf8, bool c
   std::string checks = RenderChecks(page.checks, width - 2, utf8, colour);
   checks.pop_back();
   absl::StrAppend(&text, "  ", absl::StrReplaceAll(checks, {{"\n", "\n  "}}), "\n");
-  const Colour verdict = page.standing == Standing::kPromised ? Colour::kGreen : Colour::kYellow;
+  const Colour verdict = page.standing == Standing::kGuaranteed ? Colour::kGreen : Colour::kYellow;
   absl::StrAppend(&text, "\n", Coloured(verdict, page.verdict, colour), "\n");
   return text;
 }
 
-std::string RenderHtml(const CertificatePage& page) {
+std::string RenderHtml(const CertificateDocument& page) {
   std::string html = absl::StrCat(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"

@@ -1,6 +1,6 @@
 // A certificate as a page that somebody reads who signs contracts, not programs: for the terminal and as HTML.
-#ifndef DPAR_CLIENT_CLI_CERTIFICATE_PAGE_H_
-#define DPAR_CLIENT_CLI_CERTIFICATE_PAGE_H_
+#ifndef DPAR_CLIENT_CLI_CERTIFICATE_DOCUMENT_H_
+#define DPAR_CLIENT_CLI_CERTIFICATE_DOCUMENT_H_
 
 #include <string>
 #include <vector>
@@ -11,7 +11,7 @@
 namespace dpar {
 
 // A part of the page: sentences, then what belongs to them.
-struct PageSection {
+struct DocumentSection {
   struct Row {
     std::string label;  // empty for an item of a list
     std::string value;
@@ -22,12 +22,12 @@ struct PageSection {
   std::vector<Row> rows;
 };
 
-enum class Standing { kPromised, kNothingPromised, kNotVerified };
+enum class Standing { kGuaranteed, kNothingGuaranteed, kNotVerified };
 
-struct CertificatePage {
+struct CertificateDocument {
   Standing standing = Standing::kNotVerified;
   std::string verdict;
-  std::vector<PageSection> sections;
+  std::vector<DocumentSection> sections;
   std::vector<Check> checks;
 };
 
@@ -36,16 +36,16 @@ std::string Verdict(const Verification& verification);
 Standing StandingOf(const Verification& verification);
 
 // The page of a certificate whose signature and statement passed.
-CertificatePage MakeCertificatePage(const Verification& verification);
+CertificateDocument MakeCertificateDocument(const Verification& verification);
 
 // Lines of at most `width` columns, but for digests and names.
-std::string RenderText(const CertificatePage& page, int width, bool utf8, bool colour);
+std::string RenderText(const CertificateDocument& page, int width, bool utf8, bool colour);
 // A whole document that needs nothing from elsewhere and prints on A4 or letter paper.
-std::string RenderHtml(const CertificatePage& page);
+std::string RenderHtml(const CertificateDocument& page);
 
 // "✓ signature: ..." for each check, in lines of at most `width` columns, but for digests and names; 0 is no limit.
 std::string RenderChecks(const std::vector<Check>& checks, int width, bool utf8, bool colour);
 
 }  // namespace dpar
 
-#endif  // DPAR_CLIENT_CLI_CERTIFICATE_PAGE_H_
+#endif  // DPAR_CLIENT_CLI_CERTIFICATE_DOCUMENT_H_

@@ -1,6 +1,6 @@
-// What the handlers call: the rooms behind them, and nothing else.
-#ifndef DPAR_SERVER_SERVICES_ROOMS_H_
-#define DPAR_SERVER_SERVICES_ROOMS_H_
+// What the handlers call: the parts behind them, and nothing else.
+#ifndef DPAR_SERVER_SERVICES_SERVICE_PARTS_H_
+#define DPAR_SERVER_SERVICES_SERVICE_PARTS_H_
 
 #include <atomic>
 #include <functional>
@@ -21,7 +21,7 @@
 namespace dpar {
 
 // Everything outlives the services.
-struct Rooms {
+struct ServiceParts {
   Database& database;
   const DataDirectory& directory;
   const Limits& limits;
@@ -48,4 +48,4 @@ struct Rooms {
 
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_SERVICES_ROOMS_H_
+#endif  // DPAR_SERVER_SERVICES_SERVICE_PARTS_H_

@@ -1,6 +1,6 @@
 // Verifies the hash chains of all ledgers, one after the other, again and again.
-#ifndef DPAR_SERVER_PAGE_CHAIN_WATCH_H_
-#define DPAR_SERVER_PAGE_CHAIN_WATCH_H_
+#ifndef DPAR_SERVER_PAGE_CHAIN_CHECKER_H_
+#define DPAR_SERVER_PAGE_CHAIN_CHECKER_H_
 
 #include <atomic>
 #include <cstdint>
@@ -21,13 +21,13 @@ namespace dpar {
 
 // Thread-safe, but for VerifyNext. The database outlives it. Time grows with all entries, so it has a tenth of a core
 // at most, and each chain is verified once in an hour at most; what runs out of the hour takes as long as it takes.
-class ChainWatch {
+class ChainChecker {
  public:
-  explicit ChainWatch(Database& database) : database_(database) {}
+  explicit ChainChecker(Database& database) : database_(database) {}
   // A chain that is being verified is left.
-  ~ChainWatch() { stop_ = true; }
-  ChainWatch(const ChainWatch&) = delete;
-  ChainWatch& operator=(const ChainWatch&) = delete;
+  ~ChainChecker() { stop_ = true; }
+  ChainChecker(const ChainChecker&) = delete;
+  ChainChecker& operator=(const ChainChecker&) = delete;
 
   // On a thread of its own from now on. Called once, or never in tests that call VerifyNext.
   void Start();
@@ -72,4 +72,4 @@ class ChainWatch {
 
 }  // namespace dpar
 
-#endif  // DPAR_SERVER_PAGE_CHAIN_WATCH_H_
+#endif  // DPAR_SERVER_PAGE_CHAIN_CHECKER_H_

@@ -1,5 +1,5 @@
 // Ledgers that cannot be read, beside others that can.
-#include "server/page/chain_watch.h"
+#include "server/page/chain_checker.h"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,7 @@ class LedgerFaultsTest : public ::testing::TestWithParam<Engine> {
   void DebitOne(const std::string& budget) {
     ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, budget, 1, "why", {"token", kNow}).status(); }).ok());
   }
-  void VerifyAll(ChainWatch& watch, absl::Time now) {
+  void VerifyAll(ChainChecker& watch, absl::Time now) {
     for (int i = 0; i < 3; ++i) {
       watch.VerifyNext(now);
     }
@@ -56,9 +56,9 @@ class LedgerFaultsTest : public ::testing::TestWithParam<Engine> {
 
 TEST_P(LedgerFaultsTest, AChainWithoutARecordIsAtFaultAndTheOthersAreVerified) {
   testing::LoseBudget(store_, GetParam(), "a");
-  ChainWatch watch(store_.database());
+  ChainChecker watch(store_.database());
   VerifyAll(watch, kNow);
-  const ChainWatch::Summary all = watch.Summarise("");
+  const ChainChecker::Summary all = watch.Summarise("");
   EXPECT_EQ(all.verified, 3);
   ASSERT_EQ(all.faults.size(), 1U);
   EXPECT_EQ(all.faults[0].dataset, "tenants/a/datasets/d");
@@ -68,7 +68,7 @@ TEST_P(LedgerFaultsTest, AChainWithoutARecordIsAtFaultAndTheOthersAreVerified) {
 }
 
 TEST_P(LedgerFaultsTest, WhatWasVerifiedInTheFutureIsVerifiedAgain) {
-  ChainWatch watch(store_.database());
+  ChainChecker watch(store_.database());
   VerifyAll(watch, kNow);
   EXPECT_EQ(watch.Summarise("").oldest, kNow);
   const absl::Time earlier = kNow - absl::Hours(24);
