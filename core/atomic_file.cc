@@ -17,9 +17,8 @@
 namespace dpar {
 namespace {
 
-constexpr int kAttempts = 1000;  // to find a name that is free
+constexpr int kAttempts = 1'000'000;  // to find a name that no crash left behind
 
-// Syncs what has a name; the error is that of `path`.
 absl::Status Sync(const std::string& name, int flags, const std::string& path) {
   const int descriptor = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (descriptor < 0) {
@@ -63,7 +62,7 @@ absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path, mode_t mo
   if (::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) {
     return InvalidField("output", absl::StrCat("cannot write '", path, "': it is a directory"));
   }
-  // A file that is there already is somebody else's, who could read what is written into it.
+  // An existing file may be somebody else's, who could then read what is written.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string temporary = absl::StrCat(path, ".partial-", ::getpid(), "-", attempt);
     const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode);
@@ -93,8 +92,7 @@ absl::Status AtomicFile::Append(absl::string_view bytes) {
 }
 
 absl::Status AtomicFile::Commit() {
-  // By its name: a library may have put another file in the place of the one that was opened.
-  DPAR_RETURN_IF_ERROR(Sync(temporary_path_, O_NOFOLLOW, path_));
+  DPAR_RETURN_IF_ERROR(Sync(temporary_path_, O_NOFOLLOW, path_));  // a library may have replaced the file
   if (::rename(temporary_path_.c_str(), path_.c_str()) != 0) {
     return WriteError(path_, std::strerror(errno));
   }

@@ -16,15 +16,12 @@ namespace dpar {
 // INTERNAL / INTERNAL_FAULT: "cannot write '<path>': <why>".
 absl::Status WriteError(const std::string& path, absl::string_view why);
 
-// Makes the names in a directory durable.
 absl::Status SyncDirectory(const std::string& directory);
 
-// Written beside its final place under a temporary name, which the destructor removes unless Commit renamed it. Errors
-// are those of WriteError unless said otherwise.
+// A temporary file beside its final place, removed by the destructor unless Commit renamed it. Errors: WriteError's.
 class AtomicFile {
  public:
-  // INVALID_ARGUMENT / INVALID_FIELD when nothing can be written there: no such directory, no permission, or `path` is
-  // a directory. `mode` as in open(2): the umask is taken from it.
+  // INVALID_ARGUMENT / INVALID_FIELD: no such directory, no permission, `path` is a directory. The umask limits `mode`.
   static absl::StatusOr<AtomicFile> Create(const std::string& path, mode_t mode = 0666);
   AtomicFile(AtomicFile&& other) noexcept;
   AtomicFile& operator=(AtomicFile&&) = delete;
@@ -33,8 +30,7 @@ class AtomicFile {
   ~AtomicFile();
 
   absl::Status Append(absl::string_view bytes);
-  // Makes the bytes durable and gives the file its name, so that after a crash the path holds the old file or the new
-  // one. Also of what a library wrote to temporary_path(), or put there.
+  // Syncs and renames whatever is at temporary_path(): after a crash the path holds the old file or the new one.
   absl::Status Commit();
 
   [[nodiscard]] int64_t size() const { return size_; }
@@ -49,7 +45,6 @@ class AtomicFile {
   int64_t size_ = 0;
 };
 
-// All of it at once.
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view bytes, mode_t mode);
 
 }  // namespace dpar

@@ -1,5 +1,4 @@
-// Errors with a reason. Every error that can reach a caller is made by MakeError, so that it carries a named reason and
-// metadata; server/services/status.h puts them on the wire unchanged.
+// Errors with a named reason. All that can reach a caller come from MakeError; server/services/status.h forwards them.
 #ifndef DPAR_CORE_ERROR_H_
 #define DPAR_CORE_ERROR_H_
 
@@ -15,18 +14,16 @@
 namespace dpar {
 
 inline constexpr absl::string_view kErrorDomain = "dpar.v1";
-// Key of the absl::Status payload that holds a serialised google.rpc.ErrorInfo.
 inline constexpr absl::string_view kErrorInfoTypeUrl = "type.googleapis.com/google.rpc.ErrorInfo";
 
-// An error of this code, with the reason as ErrorInfo. `message` says what happened, why, and what to do next; it must
-// hold nothing that depends on private data unless the caller is the uploader of that data.
+// `message`: what happened, why, what to do next; free of private data unless the caller uploaded that data.
 absl::Status MakeError(absl::StatusCode code, v1::ErrorReason reason, absl::string_view message,
                        const std::map<std::string, std::string>& metadata = {});
 
 // INVALID_ARGUMENT / INVALID_FIELD for a request field or a parameter.
 absl::Status InvalidField(absl::string_view field, absl::string_view message);
 
-// The ErrorInfo of an error made by MakeError; nothing for other errors.
+// nullopt for errors that MakeError did not make.
 std::optional<google::rpc::ErrorInfo> GetErrorInfo(const absl::Status& status);
 
 }  // namespace dpar

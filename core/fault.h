@@ -1,7 +1,6 @@
-// Places where the audit (tests/audit) plants a fault to show that it would be found. In production builds a fault is
-// nothing at all: DPAR_FAULT is its sound argument and DPAR_FAULT_DO is empty, so that objects are those of the source
-// without it. Only the variant that is compiled with DPAR_TEST_SEAMS knows faults, and has none until a test plants
-// one.
+// Places where the audit (tests/audit) plants a fault to show that it would be found. In production builds DPAR_FAULT
+// is its sound argument and DPAR_FAULT_DO is empty, so objects are those of the source without them. Only the
+// DPAR_TEST_SEAMS variant knows faults, and has none until a test plants one.
 #ifndef DPAR_CORE_FAULT_H_
 #define DPAR_CORE_FAULT_H_
 
@@ -28,14 +27,11 @@ enum class Fault {
   kOwnSumUncharged,      // a hop of GAP is charged with sqrt(D), as its paper does
 };
 
-// Set by one thread while no other runs.
-inline Fault planted_fault = Fault::kNone;
+inline Fault planted_fault = Fault::kNone;  // set by one thread while no other runs
 
 }  // namespace dpar
 
-// What is planted, or else what is right.
 #define DPAR_FAULT(fault, planted, sound) (::dpar::planted_fault == ::dpar::Fault::fault ? (planted) : (sound))
-// What is done only where the fault is planted.
 #define DPAR_FAULT_DO(fault, statement)                  \
   do {                                                   \
     if (::dpar::planted_fault == ::dpar::Fault::fault) { \

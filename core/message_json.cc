@@ -9,8 +9,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Whether a message can be without the field. A field that is declared `optional` has a oneof of its own, which is
-// none.
+// A field that is declared `optional` has a synthetic oneof of its own.
 bool MayBeAbsent(const FieldDescriptor* field) {
   return field->has_optional_keyword() || field->real_containing_oneof() != nullptr;
 }
@@ -48,7 +47,6 @@ Json ValueToJson(const Message& message, const FieldDescriptor* field) {
   }
 }
 
-// Whether the field is written at all.
 bool IsWritten(const Message& message, const FieldDescriptor* field, const std::set<std::string>& left_out) {
   const bool present = !MayBeAbsent(field) || message.GetReflection()->HasField(message, field);
   return present && !left_out.contains(field->name());

@@ -1,9 +1,8 @@
-// Protocol buffers as JSON that has one form, for documents that are signed or shown: every field under its own name,
-// in the order of the definition, with numbers that come back as the same bits.
+// Protocol buffers as JSON in one canonical form, for documents that are signed or shown: fields under their own names,
+// in the order of the definition, with numbers that come back as the same bits. protobuf's reader takes it back.
 //
-// Fields may be double, int32, int64, bool, string, enum (by name), messages, or lists of messages. A field that is
-// declared `optional` or belongs to a oneof is written only when it is present, and of a oneof exactly one is. All
-// others are always written, also when they are zero. protobuf's own reader of JSON takes it back.
+// Fields may be double, int32, int64, bool, string, enum (by name), messages, or lists of messages. An `optional` field
+// or one of a oneof is written only when present, and of a oneof exactly one is; all others always.
 #ifndef DPAR_CORE_MESSAGE_JSON_H_
 #define DPAR_CORE_MESSAGE_JSON_H_
 

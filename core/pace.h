@@ -1,5 +1,4 @@
-// How long work is stopped: it asks, after every so many entries, whether to go on. Entries are what a loop goes over,
-// be it neighbours, feature entries or weights.
+// How long work is stopped: after every so many entries (neighbours, features, weights) it asks whether to go on.
 #ifndef DPAR_CORE_PACE_H_
 #define DPAR_CORE_PACE_H_
 
@@ -10,11 +9,10 @@
 
 namespace dpar {
 
-// Between two questions: a millisecond of work, so that asking costs nothing and an answer is never far.
-inline constexpr int64_t kEntriesPerQuestion = 1 << 16;
+inline constexpr int64_t kEntriesPerQuestion = 1 << 16;  // a millisecond of work
 
-// The question, in a form in which a no is final: stages stop half-way and leave what must not be used, whatever the
-// next answer would have been. Safe from several threads; pass it on with std::ref.
+// Asks in such a way that a no is final: stages stop half-way and leave unusable results, whatever the next answer.
+// Safe from several threads; pass it on with std::ref.
 class KeepGoing {
  public:
   explicit KeepGoing(std::function<bool()> ask) : ask_(std::move(ask)) {}
@@ -33,15 +31,14 @@ class KeepGoing {
   std::atomic<bool> stopped_ = false;
 };
 
-// Counts one thread's work and asks when it is time.
+// Counts one thread's work.
 class Pace {
  public:
   // `keep_going` outlives this object.
   explicit Pace(const std::function<bool()>& keep_going) : keep_going_(keep_going) {}
 
-  // Before a piece of work on so many entries, a row for instance; a piece without any counts as well. Asks the first
-  // time, and then whenever kEntriesPerQuestion entries were worked on since the last question. False once the answer
-  // was no.
+  // Call before a piece of work on so many entries, also if none. Asks the first time and after every
+  // kEntriesPerQuestion entries. False once the answer was no.
   bool GoOn(int64_t entries) {
     if (left_ <= 0 && !stopped_) {
       stopped_ = !keep_going_();

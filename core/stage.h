@@ -11,13 +11,12 @@
 
 namespace dpar {
 
-// Takes the part that is done, 0 to 1, and gives whether to go on. It may be called from several threads at once.
+// Takes the part done, 0 to 1, and returns whether to go on. May be called from several threads at once.
 using StageReport = std::function<bool(double fraction)>;
 
-// For those who do not ask.
 inline bool AlwaysGoOn(double /*fraction*/) { return true; }
 
-// A stage that is the part from `from` to `to` of `whole`, which outlives it.
+// `whole` outlives the result.
 inline StageReport PartOf(const StageReport& whole, double from, double to) {
   return [&whole, from, to](double fraction) { return whole(from + (to - from) * fraction); };
 }
@@ -28,7 +27,6 @@ class StageMeter {
   // `total` entries are all the work. `report` outlives this object.
   StageMeter(int64_t total, const StageReport& report) : total_(std::max<int64_t>(total, 1)), report_(report) {}
 
-  // One thread's work.
   class Counter {
    public:
     explicit Counter(StageMeter& meter) : meter_(meter) {}
@@ -36,8 +34,8 @@ class StageMeter {
     Counter(const Counter&) = delete;
     Counter& operator=(const Counter&) = delete;
 
-    // After a piece of work on so many entries, a row for instance; a piece without any counts as well. Reports
-    // whenever kEntriesPerQuestion entries were worked on since the last time. False once the answer was no.
+    // Call after a piece of work on so many entries, also if none. Reports after every kEntriesPerQuestion entries.
+    // False once the answer was no.
     bool GoOn(int64_t entries) {
       pending_ += entries + 1;
       if (pending_ >= kEntriesPerQuestion) {

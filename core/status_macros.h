@@ -3,7 +3,6 @@
 #define DPAR_CORE_STATUS_MACROS_H_
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 
 #define DPAR_CONCAT_INNER_(a, b) a##b
 #define DPAR_CONCAT_(a, b) DPAR_CONCAT_INNER_(a, b)

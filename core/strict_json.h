@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,18 +18,16 @@ namespace dpar {
 using Json = nlohmann::ordered_json;
 
 inline constexpr size_t kMaxJsonBytes = size_t{1} << 20;
-// Copying and writing JSON recurse, so a document must not choose how deep. Protocol buffers have the same limit.
-inline constexpr int kMaxJsonDepth = 100;
+inline constexpr int kMaxJsonDepth = 100;  // since copying and writing recurse; also protobuf's limit
 
 // An object within these limits, without repeated keys at any depth. `what` names the document in errors.
 absl::StatusOr<Json> ParseStrictJson(absl::string_view what, absl::string_view text);
 
-// Reads fields of a document by their places ("/predicate/job"). The first that is missing or mistyped is kept in
-// status(). Types are checked as far as is needed to read a value; whoever needs one form for each value writes the
-// document again and compares.
+// Reads fields by their places ("/predicate/job"); status() keeps the first missing or mistyped one. Types are checked
+// only as far as reading needs: to demand one form for each value, write the document again and compare.
 class JsonFields {
  public:
-  // `document` outlives it, and `what` names it in errors.
+  // `document` outlives this object; `what` names it in errors.
   JsonFields(absl::string_view what, const Json& document) : what_(what), document_(document) {}
 
   [[nodiscard]] const absl::Status& status() const { return status_; }
@@ -44,7 +41,6 @@ class JsonFields {
       Fail(place);
     }
   }
-  // As core/message_json writes it.
   void ReadMessage(const std::string& place, google::protobuf::Message& message);
 
  private:

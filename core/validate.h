@@ -9,18 +9,14 @@
 
 namespace dpar {
 
-// low <= value <= high.
 absl::Status ValidateRange(absl::string_view field, double value, double low, double high);
 absl::Status ValidateRange(absl::string_view field, int64_t value, int64_t low, int64_t high);
 
-// value > 0 and finite.
-absl::Status ValidatePositive(absl::string_view field, double value);
+absl::Status ValidatePositive(absl::string_view field, double value);  // value > 0 and finite
 
-// 0 < value <= high.
-absl::Status ValidatePositive(absl::string_view field, double value, double high);
+absl::Status ValidatePositive(absl::string_view field, double value, double high);  // 0 < value <= high
 
-// 0 < value < 1.
-absl::Status ValidateProbability(absl::string_view field, double value);
+absl::Status ValidateProbability(absl::string_view field, double value);  // 0 < value < 1
 
 // A resource id: 1 to 63 characters of [a-z0-9-], starting and ending with a letter or digit.
 absl::Status ValidateId(absl::string_view field, absl::string_view id);

@@ -40,8 +40,8 @@ std::string EnvironmentName(const std::string& name) {
   return absl::StrCat("DPARD_", absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
 }
 
-// Declares what can be set by a flag, a variable or the file. CLI11 reads and checks values; where they come from is
-// ours, since CLI11 puts the file before the environment and takes no empty variable.
+// Settings from flags, environment and file. CLI11 reads and checks values; the order of sources is ours, since CLI11
+// puts the file before the environment and takes no empty variable.
 class Settings {
  public:
   explicit Settings(CLI::App& app) : app_(app) {}
@@ -62,14 +62,15 @@ class Settings {
   void AddCount(const std::string& name, const std::string& help, int64_t& target, int64_t low, int64_t high) {
     Add(name, "N", help, target, [=](const std::string& text) {
       int64_t value = 0;
-      return absl::SimpleAtoi(text, &value) ? ValidateRange(name, value, low, high)
-                                            : InvalidField(name, absl::StrCat("'", text, "' is not a whole number"));
+      // CLI11 reads 010 as octal, so only the plain decimal form passes.
+      return absl::SimpleAtoi(text, &value) && absl::StrCat(value) == text
+                 ? ValidateRange(name, value, low, high)
+                 : InvalidField(name, absl::StrCat("'", text, "' is not a whole number"));
     });
   }
 
   [[nodiscard]] const std::map<std::string, CLI::Option*>& options() const { return options_; }
 
-  // Sets what no flag has set; `where` is for the error.
   absl::Status Set(const std::string& name, const std::string& value, const std::string& where) const {
     CLI::Option* const option = options_.at(name);
     if (option->count() > 0) {
@@ -96,7 +97,6 @@ absl::Status ValidateStore(const std::string& text) {
              : InvalidField("store", "store must be a URI that begins with postgresql://, or unset");
 }
 
-// A secret of one line, as editors and `openssl rand` leave it: the line's end is no part of it.
 absl::StatusOr<std::string> ReadPassword(const std::string& path) {
   std::ifstream file(path);
   std::string line;
@@ -127,7 +127,6 @@ absl::Status ValidateCap(const std::string& text) {
   return ValidateRange(kName, value, 0, kMaxCapEpsilon);
 }
 
-// 80% of the machine's memory.
 int64_t DefaultJobBytes() {
   const auto bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   return std::max<int64_t>(1, static_cast<int64_t>(0.8 * bytes));
@@ -178,7 +177,6 @@ void AddLimits(Limits& limits, Settings& settings) {
   }
 }
 
-// Where the server listens, and how it and its callers are known to each other.
 void AddListening(Config& config, Settings& settings) {
   const auto optional = [&](const std::string& name, const std::string& help, std::string& target) {
     settings.Add(name, "HOST:PORT", absl::StrCat(help, "; port 0 picks one, and an empty value turns it off"), target,
@@ -216,7 +214,6 @@ void AddListening(Config& config, Settings& settings) {
                     config.auth_failures_per_minute, 1, 1'000'000'000);
 }
 
-// Where things are kept, and how jobs run.
 void AddKeeping(Config& config, std::string& password_file, Settings& settings) {
   settings.Add("data-dir", "DIR", "where everything is kept", config.data_dir, [](const std::string& text) {
     return text.empty() ? InvalidField("data-dir", "data-dir must not be empty") : absl::OkStatus();
@@ -298,7 +295,7 @@ void AddCommands(CLI::App& app, Config& config) {
   AddKeyCommands(app, config);
 }
 
-// Reads the flags; what to print instead of everything else, when they ask for that.
+// Reads the flags; returns the text to print for --help and --version.
 absl::StatusOr<std::optional<std::string>> ParseFlags(const std::vector<std::string>& arguments, CLI::App& app) {
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
@@ -307,7 +304,6 @@ absl::StatusOr<std::optional<std::string>> ParseFlags(const std::vector<std::str
   } catch (const CLI::CallForVersion&) {
     return absl::StrCat("dpard ", DPAR_VERSION, "\n");
   } catch (const CLI::ValidationError& error) {
-    // "--NAME: what is wrong"
     const absl::string_view what = error.what();
     return InvalidField(absl::StripPrefix(what.substr(0, what.find(':')), "--"), what);
   } catch (const CLI::ParseError& error) {
@@ -316,8 +312,7 @@ absl::StatusOr<std::optional<std::string>> ParseFlags(const std::vector<std::str
   return std::nullopt;
 }
 
-// Sets what the file says: `key = value` lines; '#' starts a comment line. CLI11's own reader takes [::1]:7443 for an
-// array, cuts values at '#' and names no line.
+// Reads `key = value` lines; '#' starts a comment. CLI11 takes [::1]:7443 for an array, cuts at '#' and names no line.
 absl::Status ReadFile(const std::string& path, const Settings& settings) {
   std::ifstream file(path);
   if (!file) {
@@ -348,7 +343,7 @@ absl::Status ReadFile(const std::string& path, const Settings& settings) {
   return absl::OkStatus();
 }
 
-// A path as far as it is there, without links and without a slash at its end.
+// Resolves links as far as the path exists; no trailing slash.
 std::filesystem::path Resolved(const std::string& path) {
   std::error_code error;
   const std::filesystem::path resolved =
@@ -356,14 +351,12 @@ std::filesystem::path Resolved(const std::string& path) {
   return resolved.has_filename() ? resolved : resolved.parent_path();
 }
 
-// Whether a path is a directory or below it.
 bool IsWithin(const std::string& path, const std::string& directory) {
   const std::filesystem::path inner = Resolved(path);
   const std::filesystem::path outer = Resolved(directory);
   return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
 
-// What no setting shows by itself.
 absl::Status ValidateTogether(const Config& config) {
   if (config.tls_cert.empty() != config.tls_key.empty()) {
     return InvalidField("tls-cert", "tls-cert and tls-key are set together, or neither");

@@ -1,5 +1,4 @@
-// How dpard is told what to do: flags, then the environment (DPARD_<NAME>), then a file of `key = value` lines, then
-// the default.
+// dpard's settings: flags, then the environment (DPARD_<NAME>), then a file of `key = value` lines, then defaults.
 #ifndef DPAR_SERVER_CONFIG_H_
 #define DPAR_SERVER_CONFIG_H_
 
@@ -56,24 +55,23 @@ struct Config {
   std::string tls_cert;
   std::string tls_key;
   std::string client_ca;  // authorities of client certificates; empty is that none are asked for
-  // Of one address in a minute, before the answers to more of them wait.
+  // Of one address in a minute; the answers to further failures wait.
   int64_t auth_failures_per_minute = 10;
   int64_t concurrent_jobs = 0;  // 0 is half of the cores
   int64_t lease_seconds = 30;
   Limits limits;
 };
 
-// Where marks of what was spent are kept (server/witness): never inside the data directory.
+// The directory of marks (server/witness); never inside the data directory.
 std::string WitnessDirectory(const Config& config);
 
-// HOST:PORT in two; IPv6 hosts stand in brackets, which are kept.
+// HOST:PORT split; IPv6 hosts keep their brackets.
 struct ListenAddress {
   std::string host;
   int port = 0;
 };
 absl::StatusOr<ListenAddress> ParseListenAddress(const std::string& setting, const std::string& text);
 
-// What a command line asks for.
 struct Invocation {
   std::optional<std::string> print;  // set for --help and --version: print it and stop
   Config config;
@@ -81,8 +79,7 @@ struct Invocation {
 
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
-// Reads `arguments` (without the program's name), the environment and the file. INVALID_ARGUMENT / INVALID_FIELD says
-// which value was bad, where it came from and what is allowed.
+// `arguments` are without the program's name. INVALID_ARGUMENT / INVALID_FIELD names value, source and what is allowed.
 absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& arguments, const Environment& environment);
 
 }  // namespace dpar

@@ -1,4 +1,3 @@
-// One dpard a data directory.
 #ifndef DPAR_SERVER_DIRECTORY_LOCK_H_
 #define DPAR_SERVER_DIRECTORY_LOCK_H_
 
@@ -8,7 +7,7 @@
 
 namespace dpar {
 
-// Holds an exclusive lock on a file until it is destroyed or the process ends, however it ends.
+// Holds the lock until destroyed or until the process ends.
 class DirectoryLock {
  public:
   // FAILED_PRECONDITION when another process holds it.

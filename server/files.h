@@ -12,14 +12,14 @@
 
 namespace dpar {
 
-// Makes the directory that holds `path`, durably and with owner-only permissions.
+// Makes the directory of `path`, durably, for its owner only.
 absl::Status MakeParentDirectory(const std::string& path);
 
-// Writes a file atomically and durably (core/atomic_file.h). `mode` as in chmod(2), whatever the process's umask.
+// Atomic and durable (core/atomic_file.h). `mode` as in chmod(2), regardless of the umask.
 absl::Status WriteFileDurably(const std::string& path, absl::string_view bytes, mode_t mode);
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
 
-// Removes a file or a directory tree; missing is fine.
+// Removes a file or a tree; OK when there is none.
 absl::Status RemoveTree(const std::string& path);
 
 }  // namespace dpar

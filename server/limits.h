@@ -33,7 +33,7 @@ struct Limits {
   // After how long an upload that was not finished is refused.
   int64_t upload_life_days = 7;
 
-  // What a dataset may cost when its owner declares no cap; owners may only go below it.
+  // The cap of a dataset whose owner declares none; owners may only go below it.
   double default_cap_epsilon = 8;
   // How often a job is started before an infrastructure failure ends it.
   int64_t max_attempts = 3;
@@ -41,20 +41,15 @@ struct Limits {
   int64_t max_job_bytes = 0;
 };
 
-// Bytes of a message besides its chunk.
 inline constexpr int64_t kMessageOverheadBytes = 64 << 10;
-// Bytes of a file in one DownloadModel message.
 inline constexpr int64_t kDownloadChunkBytes = 256 << 10;
-// Calls that one connection may have open; gRPC's clients hold back more. A call whose request never comes takes memory
-// until its connection ends.
+// Open calls of one connection. A call without a request takes memory until its connection ends.
 inline constexpr int kMaxCallsPerConnection = 2'000;
-// Watches that are opened and not yet authenticated, of all callers together.
+// Watches of all callers that are open and not yet authenticated.
 inline constexpr size_t kMaxAdmissionsWaiting = 4'096;
-// Bytes of a stream that a caller may send ahead of its handler.
+// Bytes that a caller may send ahead of a stream's handler, and in one frame.
 inline constexpr int kStreamWindowBytes = 8 << 20;
-// Bytes that it may send in one piece.
 inline constexpr int kMaxFrameBytes = 1 << 20;
-// Threads that gRPC may use for calls, of all tenants together.
 inline constexpr int kMaxServerThreads = 512;
 
 }  // namespace dpar

@@ -4,11 +4,9 @@
 //   DirectoryLock     one dpard a data directory, where its store is    server/directory_lock.h
 //   Database          SQLite below the data directory, or PostgreSQL    server/store/database.h
 //   Initialise        certificates, signing key, first operator token   server/auth/initialise.h
-//   SigningKeys       what certificates are signed with                 server/auth/signing_keys.h
-//                     `dpard keys` changes them and stops               server/auth/key_commands.h
+//   SigningKeys       what certificates are signed with                 server/auth/signing_keys.h, key_commands.h
 //   CheckEverything, MakeBackup, RestoreBackup, ThawBudget,             server/upkeep/commands.h
-//   AdoptWitness      instead of all that follows, for their commands
-//   ReportHealth      the same for `dpard health`                       server/services/health_probe.h
+//   AdoptWitness, ReportHealth: commands that end at once               server/services/health_probe.h
 //   Witness           marks of what was spent, outside of the store     server/witness/witness.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
 //   Janitor           clears away what has expired                      server/uploads/janitor.h
@@ -17,14 +15,12 @@
 //   Metrics, AuditLog what is counted, and who did what                 server/observe/metrics.h, audit_log.h
 //   Monitor           metrics and health over plain HTTP                server/observe/monitor.h
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
-//   WatchHub          everybody who watches a job                       server/services/watch_hub.h
+//   WatchHub          all watchers of jobs                              server/services/watch_hub.h
 //   Listener          gRPC's server with every service of the API       server/services/listener.h
-//   SpendLog, ChainChecker, Refusals, Overviews                           server/page
-//                     what the operator's page shows
+//   SpendLog, ChainChecker, Refusals, Overviews: what the page shows    server/page
 //   PageServer        the page, over TLS                                server/page/page_server.h
 //
-// The main thread waits for SIGTERM or SIGINT and takes it all down in the opposite order. SIGHUP opens the audit log
-// again.
+// The main thread waits for SIGTERM or SIGINT and stops all in reverse order. SIGHUP reopens the audit log.
 #include <pwd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -102,14 +98,13 @@ constexpr unsigned kAddressMode = 0644;
 // Handlers of the page read the store, and one may wait for the accountant.
 constexpr size_t kPageThreads = 8;
 
-// Two servers that start at once on one data directory.
 constexpr absl::Duration kInitialisePatience = absl::Minutes(1);
 
 std::string AddressFile(const Config& config, const DataDirectory& directory) {
   return config.address_file.empty() ? directory.Address() : config.address_file;
 }
 
-// The same of "metrics" or "page". Servers of a fleet have address files of their own, and these beside them.
+// The file for the address of "metrics" or "page". In a fleet it lies beside the server's own address file.
 std::string AddressFileOf(const std::string& what, const Config& config, const DataDirectory& directory) {
   return config.address_file.empty() ? absl::StrCat(directory.root(), "/", what, "-address")
                                      : absl::StrCat(config.address_file, ".", what);
@@ -125,12 +120,11 @@ std::string HostName() {
   return name;
 }
 
-// Hands a signal to the main thread, whose id is the process's, where it waits for sigwait.
+// The main thread's id is the process id; it waits in sigwait.
 void SendToMainThread(int signal) { syscall(SYS_tgkill, getpid(), getpid(), signal); }
 
-// SIGTERM, SIGINT and SIGHUP, blocked in this thread and in every one that is started later, so that only sigwait sees
-// them. OpenBLAS starts threads before main(), which do not block them: without a handler, a signal that comes while
-// the main thread is not in sigwait (at the start, or a second one during the stop) would end the process there.
+// Blocks SIGTERM, SIGINT and SIGHUP here and in later threads, so that only sigwait sees them. OpenBLAS starts threads
+// before main() that do not block them: the handler keeps a signal during start or stop from ending the process there.
 sigset_t BlockSignals() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -160,7 +154,6 @@ void PrintInitialised(const Config& config, const DataDirectory& directory, cons
             << "First operator token (keep it secret):       " << directory.OperatorToken() << "\n";
 }
 
-// What the server shows itself with, and whom it asks for the same.
 struct TlsFiles {
   CertifiedKey server;
   std::string client_authorities;
@@ -191,7 +184,6 @@ v1::ServerInfo DescribeServer(const Limits& limits) {
   return info;
 }
 
-// Jobs at once, and what each gets of the cores.
 WorkerOptions WorkerOptionsOf(const Config& config) {
   const int cores = HardwareThreads();
   WorkerOptions options;
@@ -207,7 +199,6 @@ WorkerOptions WorkerOptionsOf(const Config& config) {
   return options;
 }
 
-// Returns on SIGTERM or SIGINT. `audit` may be missing.
 void AwaitStop(const sigset_t& signals, AuditLog* audit) {
   int signal = 0;
   while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
@@ -221,7 +212,7 @@ void AwaitStop(const sigset_t& signals, AuditLog* audit) {
   spdlog::info("stopping on {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
 }
 
-// Starts to listen at a setting, unless it is empty, and writes and logs where.
+// Listens at a setting, unless empty; writes and logs the address.
 absl::Status StartAt(const std::string& setting, const std::string& listen, const std::string& file,
                      const std::string& what, const std::function<absl::StatusOr<int>(const ListenAddress&)>& start) {
   DPAR_RETURN_IF_ERROR(RemoveTree(file));
@@ -235,7 +226,6 @@ absl::Status StartAt(const std::string& setting, const std::string& listen, cons
   return WriteFileDurably(file, address, kAddressMode);
 }
 
-// Serves metrics and health. Ready it is not yet.
 absl::Status StartMonitor(const Config& config, const std::string& address_file, Monitor& monitor) {
   return StartAt("metrics-listen", config.metrics_listen, address_file, "metrics and health are at http://",
                  [&](const ListenAddress& listen) {
@@ -247,7 +237,6 @@ absl::Status StartMonitor(const Config& config, const std::string& address_file,
                  });
 }
 
-// Accepts calls until a signal comes.
 absl::Status Listen(const Config& config, const TlsFiles& tls, const ServiceParts& parts, SigningKeys& keys,
                     const Refusals& refusals, int slots, Monitor& monitor, AuditLog& audit, std::atomic<bool>& stopping,
                     const sigset_t& signals) {
@@ -287,7 +276,7 @@ absl::Status Listen(const Config& config, const TlsFiles& tls, const ServicePart
 }
 
 absl::Status Serve(const Config& config, const DataDirectory& directory, Database& database, const sigset_t& signals) {
-  // Before a job starts that a bad key or certificate would keep from ending.
+  // Before a job runs that could not end with a bad key or certificate.
   SigningKeys keys(directory);
   DPAR_RETURN_IF_ERROR(keys.Current().status());
   TlsFiles tls;
@@ -368,12 +357,12 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   }
   DPAR_RETURN_IF_ERROR(CheckRestored(directory));
   if (config.parts != Config::Parts::kWorkerOnly) {
-    // What a crash left behind points nowhere.
+    // A crash may have left an old address file.
     DPAR_RETURN_IF_ERROR(RemoveTree(AddressFile(config, directory)));
   }
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore({directory, config.store}));
   DPAR_RETURN_IF_ERROR(Migrate(*database));
-  // Once more: a restore that has begun since looks for our sessions after it wrote its mark.
+  // Checked again: a restore that began since looks for our sessions after it wrote its mark.
   DPAR_RETURN_IF_ERROR(CheckRestored(directory));
   MadeFiles made;
   {
@@ -392,19 +381,17 @@ absl::Status Run(const Config& config, const sigset_t& signals) {
   return Serve(config, directory, *database, signals);
 }
 
-// Who asks, for the ledger.
 std::string UserName() {
   const passwd* const user = getpwuid(geteuid());
   return user == nullptr ? absl::StrCat(geteuid()) : user->pw_name;
 }
 
-// The exit code of a command that counts what is wrong.
 absl::StatusOr<std::optional<int>> ExitCode(const absl::StatusOr<int64_t>& faults) {
   DPAR_RETURN_IF_ERROR(faults.status());
   return *faults == 0 ? 0 : kExitFailed;
 }
 
-// The exit code of a command that ends at once, also while a dpard serves the same directory; nothing for others.
+// The exit code of a command that ends at once, also beside a serving dpard; nothing for other commands.
 absl::StatusOr<std::optional<int>> RunAside(const Config& config) {
   const DataDirectory directory(config.data_dir);
   const StorePlace place{directory, config.store};
@@ -462,13 +449,13 @@ int Main(const std::vector<std::string>& arguments) {
     std::cout << *invocation->print;
     return 0;
   }
-  // Where libpq looks for it, and where those of PostgreSQL's own tools do that dpard may start.
+  // libpq and PostgreSQL's tools read it from there.
   if (const std::string& password = invocation->config.store_password; !password.empty()) {
     setenv("PGPASSWORD", password.c_str(), /*overwrite=*/1);
   }
-  // Everything below the data directory is for its owner only, whatever the caller's mask was.
+  // Files below the data directory are for their owner only.
   umask(S_IRWXG | S_IRWXO);
-  // Before signals are blocked: a long check ends at once on Ctrl-C, and when nobody reads what it prints.
+  // Before signals are blocked: Ctrl-C and SIGPIPE end a long check at once.
   const absl::StatusOr<std::optional<int>> aside = RunAside(invocation->config);
   if (!aside.ok()) {
     std::cerr << "dpard: " << aside.status().message() << "\n";

@@ -1,4 +1,3 @@
-// Work that is done again and again beside everything else.
 #ifndef DPAR_SERVER_PERIODIC_H_
 #define DPAR_SERVER_PERIODIC_H_
 
@@ -10,7 +9,7 @@
 
 namespace dpar {
 
-// Calls `step` on a thread of its own until it is destroyed; `step` returns how long to rest after it.
+// Calls `step` on its own thread until destroyed; `step` returns how long to rest.
 class Periodic {
  public:
   explicit Periodic(std::function<absl::Duration()> step);

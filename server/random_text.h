@@ -1,4 +1,3 @@
-// Random text for ids, salts and secrets.
 #ifndef DPAR_SERVER_RANDOM_TEXT_H_
 #define DPAR_SERVER_RANDOM_TEXT_H_
 
@@ -17,12 +16,11 @@ inline std::string RandomBytes(RandomSource& random, size_t count) {
   return bytes;
 }
 
-// Lower-case hex of `count` random bytes.
 inline std::string RandomHex(RandomSource& random, size_t count) {
   return absl::BytesToHexString(RandomBytes(random, count));
 }
 
-// An id for a resource that the server names: 64 random bits.
+// An id that the server makes: 64 random bits.
 inline std::string RandomId(RandomSource& random) {
   constexpr size_t kIdBytes = 8;
   return RandomHex(random, kIdBytes);

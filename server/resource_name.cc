@@ -3,10 +3,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "core/error.h"
-#include "core/status_macros.h"
 #include "core/validate.h"
 
 namespace dpar {

@@ -9,20 +9,17 @@
 
 namespace dpar {
 
-// The parent of operators' tokens, in place of tenants/{tenant}.
 inline constexpr absl::string_view kOperatorParent = "operator";
 
-// tenants/{tenant} of the name of something that belongs to a tenant, which was checked before.
+// tenants/{tenant} of a checked name.
 std::string TenantOf(absl::string_view name);
 
-// tenants/{tenant}
 struct TenantName {
   std::string id;
   std::string name;
 };
 absl::StatusOr<TenantName> ParseTenantName(absl::string_view field, absl::string_view text);
 
-// Something that belongs to a tenant.
 struct ResourceName {
   std::string tenant;  // tenants/{tenant}
   std::string id;
@@ -33,7 +30,6 @@ absl::StatusOr<ResourceName> ParseDatasetName(absl::string_view field, absl::str
 absl::StatusOr<ResourceName> ParseUploadName(absl::string_view field, absl::string_view text);
 absl::StatusOr<ResourceName> ParseJobName(absl::string_view field, absl::string_view text);
 
-// tenants/{tenant}/datasets/{dataset}/budget
 struct BudgetName {
   std::string tenant;
   std::string dataset;  // tenants/{tenant}/datasets/{dataset}
@@ -41,7 +37,7 @@ struct BudgetName {
 };
 absl::StatusOr<BudgetName> ParseBudgetName(absl::string_view field, absl::string_view text);
 
-// The parent of tokens: tenants/{tenant}, or operator, whose id is empty.
+// tenants/{tenant}, or operator, whose id is empty.
 absl::StatusOr<TenantName> ParseTokenParent(absl::string_view field, absl::string_view text);
 // tenants/{tenant}/tokens/{token} or operator/tokens/{token}; `tenant` is the parent.
 absl::StatusOr<ResourceName> ParseTokenName(absl::string_view field, absl::string_view text);

@@ -1,6 +1,4 @@
-// Places where the crash tests end the process as a power cut would, or halt it while they cut something else off. In
-// production builds a seam is nothing at all; only the variant that is compiled with DPAR_TEST_SEAMS (tests/crash)
-// looks at the environment.
+// Places where crash tests kill or halt the process; only builds with DPAR_TEST_SEAMS (tests/crash) have them.
 #ifndef DPAR_SERVER_SEAM_H_
 #define DPAR_SERVER_SEAM_H_
 
@@ -14,8 +12,7 @@
 
 namespace dpar {
 
-// Kills the process when DPAR_TEST_SEAM names this place. DPAR_TEST_HALT names a place where it stands still, once,
-// until SIGCONT.
+// Kills the process when DPAR_TEST_SEAM names this place; halts it once, until SIGCONT, when DPAR_TEST_HALT does.
 inline void PassSeam(absl::string_view name) {
   static std::atomic_flag halted = ATOMIC_FLAG_INIT;
   const char* wanted = std::getenv("DPAR_TEST_SEAM");

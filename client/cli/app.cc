@@ -6,7 +6,6 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands.h"
-#include "client/cli/short_forms.h"
 #include "core/error.h"
 
 namespace dpar {
@@ -103,7 +102,7 @@ int RunDpar(const std::vector<std::string>& arguments, const Environment& enviro
   try {
     app.parse(reversed);
   } catch (const CLI::ParseError& error) {
-    // The flag may stand behind what could not be parsed.
+    // The flag may stand after what could not be parsed.
     options.json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
     Session session(environment, options, CommandName(app));
     return ReportUsage(app, error, session);

@@ -1,4 +1,3 @@
-// The whole command: parsing, running, exit code.
 #ifndef DPAR_CLIENT_CLI_APP_H_
 #define DPAR_CLIENT_CLI_APP_H_
 
@@ -9,7 +8,7 @@
 
 namespace dpar {
 
-// Runs `dpar` with these arguments (without the program's name) and returns its exit code.
+// Runs `dpar` with these arguments, without the program's name. Returns the exit code.
 int RunDpar(const std::vector<std::string>& arguments, const Environment& environment);
 
 }  // namespace dpar

@@ -1,4 +1,3 @@
-// dpar budget [show | history].
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,7 +74,7 @@ void AddBudgetCommands(CLI::App& app, Command& chosen) {
   budget->add_option("DATASET", *dataset, "Short for dpar budget show DATASET");
   budget->add_flag("--entries", *entries, "Short for dpar budget history DATASET");
   budget->footer(Examples("  dpar budget\n  dpar budget demo --entries"));
-  // CLI11 calls this after the callback of a command below it, which has chosen then.
+  // CLI11 calls this after the callback of a subcommand, which has then chosen.
   budget->callback([budget, dataset, entries, &chosen] {
     if (!budget->get_subcommands().empty()) {
       return;

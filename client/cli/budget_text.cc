@@ -56,7 +56,7 @@ absl::StatusOr<std::string> BudgetName(Session& session, const std::string& text
 void PrintBudget(Session& session, const v1::Budget& budget) {
   const int64_t cap = budget.cap_units();
   const double used = cap > 0 ? static_cast<double>(budget.posted_units()) / static_cast<double>(cap) : 0;
-  // Whatever was spent is seen.
+  // Any spend shows.
   const double bar = used > 0 ? std::max(used, 1.0 / kBarWidth) : 0;
   const auto share = [cap](int64_t units) { return absl::StrFormat("%6s", FormatPercent(units, cap)); };
   session.out() << budget.name() << "\n"

@@ -1,4 +1,3 @@
-// Budgets and ledgers as people read them, for `dpar budget` and `dpar ledger`.
 #ifndef DPAR_CLIENT_CLI_BUDGET_TEXT_H_
 #define DPAR_CLIENT_CLI_BUDGET_TEXT_H_
 
@@ -22,8 +21,7 @@ void PrintBudget(Session& session, const v1::Budget& budget);
 int PrintBudgets(Session& session, const Connection::Budgets& all, bool with_tenant);
 void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries, int64_t cap_units);
 
-// Two lines, "chain intact, 7 entries" and the head's hash, or one that says where it is broken and how; each begins
-// with `indent`.
+// "chain intact, 7 entries" and the head's hash, or where and how it is broken. Each line begins with `indent`.
 std::string ChainText(const v1::VerifyChainResponse& chain, absl::string_view indent);
 
 }  // namespace dpar

@@ -1,4 +1,3 @@
-// dpar certificate verify, show and keys; dpar verify is the first of them.
 #include <algorithm>
 #include <filesystem>
 #include <memory>
@@ -11,7 +10,6 @@
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
-#include "client/cli/short_forms.h"
 #include "client/cli/trusted_keys.h"
 #include "core/atomic_file.h"
 #include "core/certificate/certificate.h"
@@ -36,8 +34,7 @@ std::string KeyBeside(const std::string& certificate) {
   return (std::filesystem::path(certificate).parent_path() / "signing.pub").string();
 }
 
-// Keys that are given come before those of the server, which then only says what became of them; the one beside the
-// certificate is for those who give nothing.
+// The given keys, updated by the server's if it is asked; else the server's; else the key beside the certificate.
 absl::StatusOr<std::vector<KnownKey>> TrustedKeys(Session& session, const CertificateArguments& arguments) {
   std::vector<KnownKey> keys;
   if (!arguments.keys.empty()) {
@@ -160,7 +157,7 @@ absl::StatusOr<int> RunShow(Session& session, const CertificateArguments& argume
   }
   DPAR_ASSIGN_OR_RETURN(const Verification verification, VerifyWith(session, arguments));
   if (!verification.has_statement()) {
-    // What nobody has signed is not shown: it could say anything.
+    // Unsigned content is not shown: it could say anything.
     return Report(session, verification);
   }
   const CertificateDocument page = MakeCertificateDocument(verification);

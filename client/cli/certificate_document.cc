@@ -21,7 +21,6 @@ using Row = DocumentSection::Row;
 // So that 1 / 2e-05 is 50,000 and not one less.
 constexpr double kRoundingRoom = 1e-12;
 
-// A value of the statement as it stands there, without quotes.
 std::string Plain(const Json& value) {
   if (value.is_string()) {
     return value.get<std::string>();
@@ -29,7 +28,6 @@ std::string Plain(const Json& value) {
   return value.is_number_integer() ? FormatCount(value.get<int64_t>()) : value.dump();
 }
 
-// "noise_stddev" as "noise stddev".
 std::string Spaced(const std::string& key) { return absl::StrReplaceAll(key, {{"_", " "}}); }
 
 std::vector<std::string> Texts(const Json& list) {
@@ -221,7 +219,7 @@ DocumentSection MechanismSection(const Json& predicate) {
 
 std::string Mark(bool passed, bool utf8) { return passed ? (utf8 ? "✓" : "ok  ") : (utf8 ? "✗" : "FAIL"); }
 
-// `text` in lines of at most `width` columns; the first stands behind `first`, the others behind as many spaces.
+// `text` in lines of at most `width` columns; the first follows `first`, the others as many spaces.
 void Wrap(const std::string& text, int width, const std::string& first, std::string& out) {
   const std::string indent(static_cast<size_t>(DisplayWidth(first)), ' ');
   std::string line = first;

@@ -1,4 +1,4 @@
-// A certificate as a page that somebody reads who signs contracts, not programs: for the terminal and as HTML.
+// A certificate as a document for readers of contracts, not of programs: for the terminal and as HTML.
 #ifndef DPAR_CLIENT_CLI_CERTIFICATE_DOCUMENT_H_
 #define DPAR_CLIENT_CLI_CERTIFICATE_DOCUMENT_H_
 
@@ -10,7 +10,6 @@
 
 namespace dpar {
 
-// A part of the page: sentences, then what belongs to them.
 struct DocumentSection {
   struct Row {
     std::string label;  // empty for an item of a list
@@ -31,19 +30,19 @@ struct CertificateDocument {
   std::vector<Check> checks;
 };
 
-// One sentence on what came out: "VERIFIED: epsilon 1 at delta 3e-05 for every node of ...".
+// "VERIFIED: epsilon 1 at delta 3e-05 for every node of ...".
 std::string Verdict(const Verification& verification);
 Standing StandingOf(const Verification& verification);
 
-// The page of a certificate whose signature and statement passed.
+// Only for a certificate whose signature and statement passed.
 CertificateDocument MakeCertificateDocument(const Verification& verification);
 
-// Lines of at most `width` columns, but for digests and names.
+// Lines of at most `width` columns, except digests and names.
 std::string RenderText(const CertificateDocument& page, int width, bool utf8, bool colour);
-// A whole document that needs nothing from elsewhere and prints on A4 or letter paper.
+// Needs nothing from elsewhere and prints on A4 or letter paper.
 std::string RenderHtml(const CertificateDocument& page);
 
-// "✓ signature: ..." for each check, in lines of at most `width` columns, but for digests and names; 0 is no limit.
+// "✓ signature: ..." for each check, in lines of at most `width` columns, except digests and names; 0 is no limit.
 std::string RenderChecks(const std::vector<Check>& checks, int width, bool utf8, bool colour);
 
 }  // namespace dpar

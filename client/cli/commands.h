@@ -9,7 +9,6 @@
 
 namespace dpar {
 
-// Headings of `dpar --help`.
 inline constexpr const char* kStartGroup = "Start";
 inline constexpr const char* kLocalGroup = "Graphs and results, on this machine";
 inline constexpr const char* kDataGroup = "Data on the server";
@@ -35,12 +34,10 @@ void AddOperatorCommands(CLI::App& app, Command& chosen);     // tenant
 void AddLedgerCommands(CLI::App& app, Command& chosen);       // ledger; cap, debit, spend
 void AddCompletionCommands(CLI::App& app, Command& chosen);   // completion, man
 
-// Commands with a short form are declared twice: below their noun, and alone. `words` is what is typed before the
-// arguments, for the examples: "dataset upload", "upload".
+// Commands with a short form are declared twice. `words` is how the examples type them: "dataset upload", "upload".
 CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string& words, Command& chosen);
 CLI::App* AddDownload(CLI::App& parent, const std::string& name, const std::string& words, Command& chosen);
 
-// A command that is only a name for those below it.
 inline CLI::App* AddCommandGroup(CLI::App& app, const std::string& name, const std::string& description,
                                  const std::string& heading) {
   CLI::App* group = app.add_subcommand(name, description);
@@ -55,6 +52,12 @@ inline CLI::App* AddCommandGroup(CLI::App& app, const std::string& name, const s
 inline std::string Examples(const std::string& examples) {
   return "Example:\n" + examples + "\nGlobal options (--server, --ca, --profile, --json): see dpar --help.";
 }
+
+// Short forms of commands with a noun and a verb. Declared last, where --help lists them.
+void AddDatasetShortForms(CLI::App& app, Command& chosen);      // upload, datasets
+void AddJobShortForms(CLI::App& app, Command& chosen);          // jobs, watch, cancel, download
+void AddCertificateShortForms(CLI::App& app, Command& chosen);  // verify
+void AddLedgerShortForms(CLI::App& app, Command& chosen);       // spend, cap, debit
 
 }  // namespace dpar
 

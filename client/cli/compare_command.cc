@@ -1,4 +1,3 @@
-// dpar privacy compare: what a DPAR pipeline costs, sound and as published.
 #include <memory>
 #include <string>
 #include <vector>
@@ -75,7 +74,7 @@ struct SoundBound {
   v1::PrivacyEvent event;  // the whole
 };
 
-// One stage as if it were all that is released from the sample.
+// One stage as if it alone were released from the sample.
 absl::StatusOr<double> StageEpsilon(const std::vector<v1::PrivacyEvent>& parts, double node_sampling_rate,
                                     double delta) {
   DPAR_ASSIGN_OR_RETURN(v1::PrivacyEvent stage, MakeCompositionEvent(parts));

@@ -1,4 +1,3 @@
-// What the command line knows of itself, written for shells and for man: from the same declarations that parse it.
 #ifndef DPAR_CLIENT_CLI_COMPLETION_H_
 #define DPAR_CLIENT_CLI_COMPLETION_H_
 
@@ -9,7 +8,6 @@
 
 namespace dpar {
 
-// One command and where it stands.
 struct CommandNode {
   std::vector<std::string> words;  // {"graph", "convert"}; empty for dpar itself
   const CLI::App* app = nullptr;
@@ -23,7 +21,7 @@ std::vector<CommandNode> AllCommands(const CLI::App& root);
 // Commands right below `app` that are not hidden, by name.
 std::vector<const CLI::App*> VisibleCommands(const CLI::App& app);
 
-// What may stand behind these words: flags, or commands. A line for each, with its help behind a tab.
+// Flags or commands that may follow these words: a line for each, with its help after a tab.
 std::string Candidates(const CLI::App& root, const std::vector<std::string>& words, bool flags);
 
 // A script for bash, zsh or fish that offers these candidates, and files. Empty for another shell.

@@ -1,5 +1,4 @@
-// dpar completion; and two that no help lists: dpar complete, which its scripts call, and dpar man, which the build
-// calls.
+// dpar completion, and two hidden commands: dpar complete, for its scripts, and dpar man, for the build.
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,4 +1,3 @@
-// dpar graph convert: between npz, sealed graphs, GraphML and text files, on this machine.
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,7 +47,6 @@ absl::Status CheckInput(const ConvertOptions& options) {
   return CheckInputFile("labels", options.text.labels);
 }
 
-// The sizes that were declared; nothing when none was.
 absl::StatusOr<std::optional<PublicSizes>> StatedSizes(const ConvertOptions& options) {
   const int given = (options.nodes.has_value() ? 1 : 0) + (options.feature_count.has_value() ? 1 : 0) +
                     (options.classes.has_value() ? 1 : 0);

@@ -1,4 +1,3 @@
-// dpar dataset list | show | delete, dpar datasets. (upload stands in upload_command.cc.)
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,7 +8,6 @@
 #include "client/cli/digest_keys.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
-#include "client/cli/short_forms.h"
 #include "client/sdk/names.h"
 #include "core/error.h"
 #include "core/status_macros.h"

@@ -1,9 +1,7 @@
-// dpar job download, dpar download.
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -23,7 +21,7 @@ namespace {
 
 constexpr mode_t kFileMode = 0666;
 
-// The key that signed the envelope, of those the server has. One it does not name is not in the list.
+// The key that signed the envelope, among the server's.
 absl::StatusOr<std::string> SigningKeyPem(const std::string& envelope, const std::vector<v1::SigningKey>& keys) {
   std::string key_id;
   const auto parsed = nlohmann::json::parse(envelope, nullptr, /*allow_exceptions=*/false);

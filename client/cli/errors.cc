@@ -5,9 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <optional>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -107,7 +105,6 @@ std::vector<std::string> TokenHints() {
           "an operator makes one: dpar token create --tenant ID --role owner"};
 }
 
-// Hints by reason; empty for reasons without one of their own.
 std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& context) {
   const std::string dataset = OrPlaceholder(context.dataset, "DATASET");
   const std::string job = OrPlaceholder(context.job, "JOB");

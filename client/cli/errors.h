@@ -1,5 +1,4 @@
-// What the command says when something went wrong: what happened, why, and what to try next. The only place that maps
-// reasons to exit codes and hints.
+// The only place that maps error reasons to exit codes and hints.
 #ifndef DPAR_CLIENT_CLI_ERRORS_H_
 #define DPAR_CLIENT_CLI_ERRORS_H_
 
@@ -13,7 +12,6 @@
 
 namespace dpar {
 
-// The exit codes of `dpar`.
 inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;
 inline constexpr int kUsage = 2;
@@ -24,7 +22,6 @@ inline constexpr int kInterrupted = 130;
 
 int ExitCodeOf(const absl::Status& status);
 
-// What the hints refer to.
 struct ErrorContext {
   std::string command;  // "train", "graph inspect"
   std::string server;   // host:port
@@ -42,11 +39,10 @@ ErrorReport DescribeError(const absl::Status& status, const ErrorContext& contex
 // {"code", "reason", "message", "metadata", "hint"}.
 nlohmann::ordered_json ErrorJson(const absl::Status& status, const ErrorContext& context);
 
-// A failure to read, write or use a local file, as commands report it: neither an unavailable server, nor wrong usage,
-// because the arguments were good and the content was not.
+// Reports a failure to read, write or use a local file, as neither an unavailable server nor wrong usage.
 absl::Status AsLocal(const absl::Status& status);
 
-// INVALID_FIELD unless a file can be made at `path`: its directory is there and writable, and it is not one itself.
+// INVALID_FIELD unless a file can be made at `path`: it is no directory, and its directory exists and is writable.
 absl::Status CheckOutputFile(absl::string_view field, const std::string& path);
 // The same for a graph's file, whose name must end in .npz or .sealed.
 absl::Status CheckGraphOutput(absl::string_view field, const std::string& path);

@@ -1,8 +1,5 @@
-// dpar evaluate: predictions against the labels of a graph on this machine.
-#include <algorithm>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -29,7 +26,7 @@ struct Score {
   int64_t predicted = 0;  // that are said to have it
   int64_t right = 0;      // both
 
-  // NaN has no place in a table or in JSON: what is over nothing is 0.
+  // A share of nothing is 0, because tables and JSON have no NaN.
   static double Share(int64_t part, int64_t whole) {
     return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
   }

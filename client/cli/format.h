@@ -1,4 +1,3 @@
-// Numbers, durations, bars and tables as people read them.
 #ifndef DPAR_CLIENT_CLI_FORMAT_H_
 #define DPAR_CLIENT_CLI_FORMAT_H_
 
@@ -24,7 +23,7 @@ std::string FormatAge(absl::Duration age);
 std::string FormatNumber(double value);
 // The same, never above the value: for bounds that must hold as they are shown.
 std::string FormatNumberDown(double value);
-// Six significant digits, never below the value: for costs.
+// Six significant digits, never below the value: for prices.
 std::string FormatNumberUp(double value);
 // "12.3%"; "<0.1%" for a little, so that only nothing reads as 0.0%.
 std::string FormatPercent(int64_t part, int64_t whole);
@@ -41,7 +40,6 @@ int DisplayWidth(absl::string_view text);
 // At most `width` columns, with "~" at the end when something was cut.
 std::string Truncate(absl::string_view text, int width);
 
-// A table with two spaces between columns.
 class Table {
  public:
   // `shrinkable` columns are cut, in the order given, when a row does not fit.

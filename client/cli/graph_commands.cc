@@ -1,9 +1,6 @@
-// dpar graph generate | inspect | split: files on this machine, no server. (convert stands in convert_command.cc.)
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -19,7 +16,6 @@
 #include "core/graph/split.h"
 #include "core/random/random.h"
 #include "core/status_macros.h"
-#include "core/validate.h"
 
 namespace dpar {
 namespace {

@@ -1,4 +1,3 @@
-// Ctrl-C as an event.
 #ifndef DPAR_CLIENT_CLI_INTERRUPT_H_
 #define DPAR_CLIENT_CLI_INTERRUPT_H_
 
@@ -9,8 +8,8 @@
 
 namespace dpar {
 
-// While it lives, the first SIGINT calls `on_first` in a thread of its own, and the second ends the process with exit
-// code 130 at once. It must be made before other threads are, because they must not take the signal either.
+// The first SIGINT calls `on_first` in a thread of its own; the second ends the process at once with exit code 130.
+// Make it before other threads, which must not take the signal either.
 class Interrupt {
  public:
   explicit Interrupt(std::function<void()> on_first);

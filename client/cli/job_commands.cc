@@ -1,4 +1,3 @@
-// dpar job list | show | watch | cancel, and their short forms. (download stands in download_command.cc.)
 #include <memory>
 #include <string>
 
@@ -10,7 +9,6 @@
 #include "client/cli/interrupt.h"
 #include "client/cli/labels.h"
 #include "client/cli/plan_text.h"
-#include "client/cli/short_forms.h"
 #include "client/cli/watching.h"
 #include "client/sdk/names.h"
 #include "core/status_macros.h"
@@ -59,7 +57,7 @@ absl::StatusOr<int> RunJobs(Session& session, const std::string& tenant_option) 
     session.out() << "no jobs yet\nnext: dpar train DATASET --epsilon 1\n";
     return kDone;
   }
-  // A dataset's id gives way before a job's, which the next command needs whole.
+  // A dataset's id is cut before a job's, which the next command needs whole.
   Table table({"JOB", "DATASET", "METHOD", "EPSILON", "STATE", "AGE"}, {1, 0});
   for (const v1::Job& job : jobs) {
     table.Add({IdOf(job.name()), IdOf(job.spec().dataset()), MethodLabel(job.plan().method()),
@@ -126,7 +124,6 @@ absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
   return kDone;
 }
 
-// A command about one job.
 CLI::App* AddJobCommand(CLI::App& parent, const std::string& name, const std::string& words,
                         const std::string& description, absl::StatusOr<int> (*run)(Session&, const std::string&),
                         Command& chosen) {

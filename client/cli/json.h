@@ -1,4 +1,3 @@
-// The API's resources as the objects that --json prints.
 #ifndef DPAR_CLIENT_CLI_JSON_H_
 #define DPAR_CLIENT_CLI_JSON_H_
 
@@ -10,11 +9,10 @@ namespace dpar {
 
 using Json = nlohmann::ordered_json;
 
-// Every field under its name, in the order of the definition: enumerators as people type them, moments as text,
-// durations in seconds as NAME_seconds, is_public as public. Whatever is unset or unspecified is left out; numbers,
-// texts and truth values that are not declared optional are always there.
+// For --json: every field under its name, in definition order; enumerators as typed, times as text, durations as
+// NAME_seconds, is_public as public. Leaves out unset fields, except non-optional numbers, texts and booleans.
 Json ResourceJson(const google::protobuf::Message& message);
-// A job shows what its plan is about first, and not how it was asked for.
+// A job begins with the main figures of its plan, and leaves out `spec`.
 Json ResourceJson(const v1::Job& job);
 
 template <typename Resources>

@@ -1,4 +1,3 @@
-// The API's enumerators as the command line spells them.
 #ifndef DPAR_CLIENT_CLI_LABELS_H_
 #define DPAR_CLIENT_CLI_LABELS_H_
 
@@ -24,7 +23,7 @@ std::string KindLabel(v1::LedgerEntry::Kind kind);  // "reserve"
 
 // The label of any enumerator: "sqrt-unit".
 std::string EnumeratorLabel(const google::protobuf::EnumValueDescriptor& value);
-// Those that can be typed: all but the one that stands for "unset".
+// All but the one that stands for "unset".
 std::vector<std::string> EnumeratorLabels(const google::protobuf::EnumDescriptor& type);
 
 // INVALID_FIELD with the allowed spellings when it is none of them. `flag` has no dashes.

@@ -1,17 +1,13 @@
-// dpar ledger list | verify | adjust, and the short forms spend, cap and debit.
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "client/cli/budget_text.h"
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
-#include "client/cli/short_forms.h"
 #include "client/sdk/names.h"
 #include "core/error.h"
 #include "core/status_macros.h"

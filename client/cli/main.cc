@@ -1,5 +1,3 @@
-// dpar: the client.
-//
 //   main -> RunDpar (app.h)           parses, runs one command, turns its error into text, JSON and an exit code
 //             -> *_commands.cc        one file for each group of commands (commands.h)
 //                  -> Session         streams, options, the connection to the server

@@ -49,7 +49,6 @@ std::string OptionsText(const CLI::App& app) {
   return text;
 }
 
-// The footer of --help in its parts: what is shown as examples, and what is said besides.
 struct Footer {
   std::vector<std::string> examples;
   std::vector<std::string> prose;

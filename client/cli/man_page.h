@@ -1,4 +1,3 @@
-// Manual pages, written from the declarations that parse the command line.
 #ifndef DPAR_CLIENT_CLI_MAN_PAGE_H_
 #define DPAR_CLIENT_CLI_MAN_PAGE_H_
 

@@ -31,7 +31,7 @@ absl::Status CheckSelectionRange(absl::string_view flag, double value) {
   return ValidateRange(flag, value, kMinPureEpsilon, kMaxPureEpsilon);
 }
 
-// Those that mechanisms differ in.
+// Flags that only some mechanisms take.
 constexpr std::array<const char*, 7> kMechanismFlags = {
     "noise-multiplier", "scale", "range", "sampling-rate", "rows", "steps", "count"};
 
@@ -42,7 +42,6 @@ absl::StatusOr<v1::PrivacyEvent> Repeat(const absl::StatusOr<v1::PrivacyEvent>& 
   return MakeRepetitionEvent(count, *event);
 }
 
-// "1 step", "5,000 steps".
 std::string Counted(int64_t count, const std::string& noun) {
   return absl::StrCat(FormatCount(count), " ", noun, count == 1 ? "" : "s");
 }
@@ -147,7 +146,7 @@ absl::Status CheckFlags(const Mechanism& mechanism, Noise noise, const Flags& fl
   return absl::OkStatus();
 }
 
-// The flags have been checked, so that those given are those that the mechanism takes.
+// The flags were checked: those given are those that the mechanism takes.
 absl::StatusOr<MechanismParameters> ReadParameters(const Mechanism& mechanism, Noise noise, const Flags& flags) {
   MechanismParameters parameters;
   if (noise == Noise::kGiven) {
@@ -209,7 +208,7 @@ void AddMechanismFlags(CLI::App& command, Flags& flags, Noise noise) {
       AddFlag(command, flags, "scale", "FLOAT", "Scale / sensitivity (laplace)"),
       AddFlag(command, flags, "range", "FLOAT", "Range of a selection's privacy losses (bounded-range)")};
   if (noise == Noise::kSought) {
-    // Hidden, and still known: whoever gives one is told what the mechanism takes here.
+    // Hidden but still parsed, so that the error can say what the mechanism takes here.
     for (CLI::Option* option : of_noise) {
       option->group("");
     }

@@ -1,4 +1,4 @@
-// A mechanism as the flags of dpar privacy describe it. What one node changes is the unit of its noise.
+// A mechanism as the flags of dpar privacy describe it. The unit of its noise is what one node changes.
 #ifndef DPAR_CLIENT_CLI_MECHANISM_H_
 #define DPAR_CLIENT_CLI_MECHANISM_H_
 
@@ -32,7 +32,6 @@ struct Mechanism {
   std::string (*describe)(const MechanismParameters& parameters) = nullptr;  // all but the noise
 };
 
-// Whether the noise is given by a flag or what the command is to find.
 enum class Noise { kGiven, kSought };
 
 struct Computation {
@@ -47,7 +46,7 @@ absl::StatusOr<Computation> ReadComputation(Noise noise, const Flags& flags);
 
 // "noise multiplier 1", "scale 2", "range 0.1".
 std::string NoiseText(const Mechanism& mechanism, const std::string& value);
-// What was computed, without its noise while that is sought.
+// Leaves out the noise while it is sought.
 void PrintComputation(Session& session, const Computation& computation, Noise noise);
 
 absl::Status CheckRate(absl::string_view flag, double value);

@@ -1,4 +1,3 @@
-// dpar tenant create | list.
 #include <memory>
 #include <string>
 

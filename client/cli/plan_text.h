@@ -1,4 +1,3 @@
-// A plan as people read it.
 #ifndef DPAR_CLIENT_CLI_PLAN_TEXT_H_
 #define DPAR_CLIENT_CLI_PLAN_TEXT_H_
 

@@ -68,7 +68,7 @@ absl::StatusOr<Normalisation> ParseNormalisation(const std::string& text) {
 
 absl::Status CheckAlpha(absl::string_view flag, double value) { return ValidatePositive(flag, value, 1); }
 
-// Another rule would ignore what was typed, and the caller would not know.
+// Another rule would ignore these options silently.
 absl::Status RefusePowerOptions(const PredictArguments& arguments) {
   std::vector<std::string> given;
   for (const char* name : kPowerFlags) {
@@ -134,8 +134,7 @@ double AccuracyOf(const Outcome& outcome) {
   return static_cast<double>(outcome.right) / static_cast<double>(outcome.labelled);
 }
 
-// By the certificate's digest and the key that the upload left on this machine, or that was named. Nothing when one of
-// them is not there: most who predict are not who uploaded.
+// Needs the certificate's digest and the digest key, kept from the upload or named; nothing when either is missing.
 absl::StatusOr<std::optional<bool>> IsTrainingGraph(Session& session, const PredictArguments& arguments,
                                                     const GraphView& graph) {
   std::string certificate = arguments.certificate;
@@ -265,7 +264,7 @@ absl::StatusOr<int> RunPredict(Session& session, PredictArguments arguments) {
   return kDone;
 }
 
-// Defaults are those of PredictOptions, said in the help: a flag with a default could not be told from one given.
+// The help states the defaults of PredictOptions: a flag with a default could not be told from one given.
 void AddPowerFlags(CLI::App& command, PredictArguments& arguments) {
   const PredictOptions defaults;
   AddFlag(command, arguments.power, kPowerFlags[0], "NUMBER",

@@ -1,6 +1,5 @@
 #include "client/cli/prediction_file.h"
 
-#include <cmath>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -25,7 +24,6 @@ constexpr mode_t kFileMode = 0666;
 constexpr size_t kFlushBytes = 1 << 20;
 constexpr const char* kHeader = "node,class,probability";
 
-// CSV and JSON lines: text that goes to the disk as it comes.
 class TextWriter final : public PredictionWriter {
  public:
   TextWriter(AtomicFile file, PredictionFormat format) : file_(std::move(file)), format_(format) {

@@ -1,5 +1,4 @@
 // Predictions in a file: a class and its probability for each node.
-//
 //   .csv    node,class,probability            a header, then a line for each node
 //   .jsonl  {"node":0,"class":2,"probability":0.93}
 //   .npz    class (int32) and probability (float32), in the order of the nodes
@@ -23,19 +22,18 @@ enum class PredictionFormat { kCsv, kNpz, kJsonLines };
 // `format` ("csv", "npz", "jsonl"), or the file's ending when that is empty. INVALID_FIELD for anything else.
 absl::StatusOr<PredictionFormat> ParsePredictionFormat(const std::string& format, const std::string& path);
 
-// Written beside its place and given its name when it is whole.
+// Writes a temporary file and renames it in Finish.
 class PredictionWriter {
  public:
   virtual ~PredictionWriter() = default;
-  // Of the nodes that follow those before.
+  // Predictions of the next nodes, in order.
   virtual absl::Status Add(std::span<const Prediction> predictions) = 0;
   virtual absl::Status Finish() = 0;
 };
 absl::StatusOr<std::unique_ptr<PredictionWriter>> OpenPredictionWriter(const std::string& path,
                                                                        PredictionFormat format);
 
-// One prediction for each of `nodes` nodes, each of which the file must have once. The format follows from the ending.
-// INVALID_ARGUMENT names the line or the array that is wrong.
+// One prediction for each of `nodes` nodes, once. The ending says the format. INVALID_ARGUMENT names line or array.
 absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& path, int64_t nodes);
 
 }  // namespace dpar

@@ -1,4 +1,3 @@
-// dpar privacy epsilon | delta | calibrate: what mechanisms cost, on this machine, no server.
 #include <cmath>
 #include <memory>
 #include <string>
@@ -130,7 +129,7 @@ Json CalibrationJson(const Mechanism& mechanism, const Calibration& calibration)
   return json;
 }
 
-// Noise that is used as it is shown must be enough: a multiplier or a scale is rounded up, a range down.
+// Noise must be enough as it is shown: a multiplier or a scale is rounded up, a range down.
 std::string CalibratedNoiseText(const Mechanism& mechanism, double noise) {
   return NoiseText(mechanism, mechanism.noise_flag == "range" ? FormatNumberDown(1 / noise) : FormatNumberUp(noise));
 }

@@ -1,4 +1,3 @@
-// dpar login, dpar profile list | show | use | remove.
 #include <signal.h>
 #include <termios.h>
 #include <unistd.h>
@@ -25,8 +24,7 @@ namespace {
 
 constexpr const char* kDefaultProfile = "default";
 
-// While it lives, what is typed does not show. A terminal outlives its commands, so whoever ends this one by a signal
-// gets it back as it was. One at a time.
+// Hides what is typed while it lives; a signal that ends the process restores the terminal. One at a time.
 class HiddenInput {
  public:
   HiddenInput() {
@@ -62,13 +60,13 @@ class HiddenInput {
   bool changed_ = false;
 };
 
-// From a file, or typed unseen, or piped in: never from the command line, which everybody on the machine can read.
+// From a file, typed unseen, or piped in: never from the command line, which everybody on the machine can read.
 absl::StatusOr<std::string> ReadToken(Session& session) {
   std::string token;
   if (!session.settings().token_file.empty()) {
     DPAR_ASSIGN_OR_RETURN(token, ReadSmallFile("token-file", session.settings().token_file));
   } else if (session.terminal().in_is_terminal) {
-    // Hidden before it is asked for: whoever types at once is not shown either.
+    // Hide before asking, so that early typing does not show either.
     const HiddenInput hidden;
     session.err() << "Token (it does not show; your operator makes it with dpar token create): " << std::flush;
     std::getline(session.in(), token);
@@ -84,8 +82,7 @@ absl::StatusOr<std::string> ReadToken(Session& session) {
   return token;
 }
 
-// Whether a client certificate is named, so that no token is needed. A token's file as an argument comes before the
-// environment, and a profile as an argument is instead of it.
+// Whether a client certificate replaces the token. A token file or a profile as an argument precedes the environment.
 bool IsByCertificate(const ConnectSettings& settings, const Variables& variables) {
   if (!settings.client_cert.empty() || !settings.client_key.empty()) {
     return true;
@@ -111,17 +108,17 @@ absl::StatusOr<int> RunLogin(Session& session, const std::optional<std::string>&
   ConnectSettings settings = session.settings();
   DPAR_ASSIGN_OR_RETURN(const std::string name, LoginName(typed_name, settings.profile));
   if (!store.Load(name).ok()) {
-    // It is about to be made.
+    // The profile is about to be made.
     settings.profile.clear();
   }
   const bool by_certificate = IsByCertificate(settings, session.variables());
-  // What a profile of this name had is replaced, and what the environment says of tokens is not what is kept.
+  // Neither an old profile's token nor one from the environment is kept.
   settings.token_file.clear();
   std::string token;
   if (!by_certificate) {
     DPAR_ASSIGN_OR_RETURN(token, ReadToken(session));
   }
-  // The profile as an argument would hide the token that was just read; as a variable it hides the others only.
+  // The profile as an argument would hide the token that was just read; as a variable it hides only the others.
   const std::string profile = std::exchange(settings.profile, "");
   const Variables variables = [&](const std::string& variable) -> std::optional<std::string> {
     if (variable == "DPAR_TOKEN") {
@@ -136,7 +133,7 @@ absl::StatusOr<int> RunLogin(Session& session, const std::optional<std::string>&
     return variable == "DPAR_TOKEN_FILE" ? std::nullopt : session.variables()(variable);
   };
   DPAR_ASSIGN_OR_RETURN(ConnectOptions options, ResolveConnection(settings, variables));
-  // The current profile's token or certificate is another login's.
+  // The current profile's token or certificate belongs to another login.
   options.token = token;
   if (!by_certificate) {
     options.client_certificate_pem.clear();

@@ -16,8 +16,7 @@ constexpr int kLongestBar = 40;
 constexpr int kShortestBar = 8;
 constexpr absl::Duration kRedrawPeriod = absl::Milliseconds(100);
 constexpr absl::Duration kPlainPeriod = absl::Seconds(1);
-// Columns at the end that stay free: one because a terminal that wraps at the last one would scroll, two because it
-// shows a Ctrl-C as ^C.
+// Columns left free: one because a terminal may wrap at the last, two for the ^C that it shows.
 constexpr int kFreeColumns = 3;
 constexpr absl::string_view kClearToEnd = "\r\x1b[J";
 
@@ -25,7 +24,7 @@ double Fraction(const ProgressState& state) {
   return state.total > 0 ? static_cast<double>(state.completed) / static_cast<double>(state.total) : 0;
 }
 
-// What stands behind the bar, least important last.
+// Figures after the bar, least important last.
 std::string Figures(const ProgressState& state, size_t count) {
   std::vector<std::string> figures;
   const std::string eta =

@@ -1,4 +1,3 @@
-// Progress on stderr: one line that is redrawn on a terminal, a few plain lines elsewhere.
 #ifndef DPAR_CLIENT_CLI_PROGRESS_H_
 #define DPAR_CLIENT_CLI_PROGRESS_H_
 
@@ -28,8 +27,8 @@ struct ProgressState {
 // One line of at most `width` columns. Rate, then note, then amount give way when it is narrow.
 std::string RenderProgress(const ProgressState& state, int width, bool utf8);
 
-// On a terminal a line is redrawn at most ten times a second, and kept when its stage with a measure is over. Elsewhere
-// a line is written when the stage changes and at every quarter, never two of a stage within a second.
+// On stderr. A terminal's line is redrawn at most ten times a second, and kept when a stage with a measure is over.
+// Elsewhere a line is written when the stage changes and at every quarter, never two of a stage within a second.
 class ProgressLine {
  public:
   using Clock = std::function<absl::Time()>;
@@ -48,7 +47,6 @@ class ProgressLine {
   void UpdateTerminal(const ProgressState& state);
   void UpdatePlain(const ProgressState& state);
   void Draw();
-  // Takes the line off the screen, also when the window became narrower and wrapped it.
   void Clear();
 
   std::ostream& err_;

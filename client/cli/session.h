@@ -8,7 +8,6 @@
 #include <optional>
 #include <ostream>
 #include <string>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -22,7 +21,7 @@
 
 namespace dpar {
 
-// What the process has, passed in so that a test can run the whole command.
+// The process's streams, terminal and variables, passed in so that a test can run the whole command.
 struct Environment {
   std::istream& in;
   std::ostream& out;
@@ -31,7 +30,6 @@ struct Environment {
   Variables variables;
 };
 
-// Flags that every command takes.
 struct GlobalOptions {
   ConnectSettings connect;
   bool json = false;
@@ -52,7 +50,7 @@ class Session {
   [[nodiscard]] RandomSource& random() { return random_; }
   // Ends every call of the connection, for commands that Ctrl-C ends as a whole.
   [[nodiscard]] Cancellation& calls() { return calls_; }
-  // Whether somebody is there to be asked. Never with --json: scripts do not block.
+  // Whether a user can answer. Never with --json: scripts do not block.
   [[nodiscard]] bool CanAsk() const;
   // Asks "question [Y/n] " or "[y/N] " and takes an empty line as the capital letter. Only if CanAsk.
   [[nodiscard]] bool Ask(absl::string_view question, bool yes_by_default) const;
@@ -72,7 +70,6 @@ class Session {
   absl::StatusOr<Connection*> Connect();
   // "tenants/{t}" of the token; empty for an operator's.
   absl::StatusOr<std::string> Tenant();
-  // The tenant that `option` names, or the token's own.
   absl::StatusOr<std::string> TenantOrOwn(const std::string& option);
   // The full name of a resource given by id or name. The server is asked for the tenant of an id only.
   absl::StatusOr<std::string> Resolve(absl::string_view collection, const std::string& text);
@@ -88,7 +85,7 @@ class Session {
   std::optional<std::string> tenant_;
 };
 
-// What a command does; it returns the exit code.
+// Returns the exit code.
 using Command = std::function<absl::StatusOr<int>(Session& session)>;
 
 }  // namespace dpar

@@ -1,4 +1,3 @@
-// What the streams are: how wide, whether they can be redrawn, which characters and colours they take.
 #ifndef DPAR_CLIENT_CLI_TERMINAL_H_
 #define DPAR_CLIENT_CLI_TERMINAL_H_
 
@@ -29,7 +28,6 @@ Terminal DetectTerminal(const Variables& variables);
 bool LocaleIsUtf8(const Variables& variables);
 
 enum class Colour { kRed, kGreen, kYellow, kCyan, kBold };
-// `text` in that colour, or as it is when `enabled` is false.
 std::string Coloured(Colour colour, absl::string_view text, bool enabled);
 
 }  // namespace dpar

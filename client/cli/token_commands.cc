@@ -1,8 +1,6 @@
-// dpar whoami, dpar token create | list | rotate | revoke.
 #include <algorithm>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -118,7 +116,6 @@ absl::StatusOr<v1::CreateTokenRequest> TokenRequest(const TokenArguments& argume
   return request;
 }
 
-// Shows a token that was made, and its secret or where that is.
 absl::StatusOr<int> ShowMade(Session& session, const v1::CreateTokenResponse& response, const std::string& output) {
   const v1::Token& token = response.token();
   if (response.secret().empty() && token.certificate_uri().empty()) {
@@ -201,7 +198,7 @@ std::string TokenStanding(const v1::Token& token) {
   return token.has_expire_time() && FromProto(token.expire_time()) <= absl::Now() ? "expired" : "good";
 }
 
-// It is known to the minute, rounded down, which must not read as a use before the token was made.
+// Last use is known to the minute, rounded down, which must not read as a use before the token was made.
 absl::Time LastUse(const v1::Token& token) {
   return std::max(FromProto(token.last_use_time()), FromProto(token.create_time()));
 }

@@ -1,4 +1,3 @@
-// dpar train.
 #include <unistd.h>
 
 #include <atomic>
@@ -8,7 +7,6 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -44,7 +42,7 @@ struct TrainArguments {
   int32_t priority = 0;
 };
 
-// Ranges are the server's to judge; it knows the data's public sizes.
+// The server checks ranges; it knows the dataset's public sizes.
 absl::Status CheckIsNumber(absl::string_view flag, double value) {
   return std::isnan(value) ? InvalidField(flag, absl::StrCat(flag, " must be a number, got ", value))
                            : absl::OkStatus();
@@ -99,7 +97,7 @@ void PrintPrice(Session& session, const v1::Job& job, const v1::Budget& budget) 
                                    : "nothing: it is admitted as the only job, by its own epsilon");
 }
 
-// The budget of the job's dataset; nothing for public data.
+// Nothing for public data.
 absl::StatusOr<std::optional<v1::Budget>> BudgetOf(Connection& connection, const v1::Job& job) {
   absl::StatusOr<v1::Budget> budget = connection.GetBudget(absl::StrCat(job.spec().dataset(), "/budget"));
   if (budget.ok()) {
@@ -111,7 +109,6 @@ absl::StatusOr<std::optional<v1::Budget>> BudgetOf(Connection& connection, const
   return budget.status();
 }
 
-// What the job would be, and what it would cost.
 absl::StatusOr<int> PrintDryRun(Session& session, Connection& connection, const v1::Job& job,
                                 const TrainArguments& arguments) {
   DPAR_ASSIGN_OR_RETURN(const std::optional<v1::Budget> budget, BudgetOf(connection, job));
@@ -199,7 +196,7 @@ absl::Status ReadPrivacy(const TrainArguments& arguments, v1::TrainingSpec& spec
   return ReadEvaluation(flags, spec);
 }
 
-// What was typed, all but the dataset's name.
+// All but the dataset's name.
 absl::StatusOr<v1::TrainingSpec> ReadSpec(const TrainArguments& arguments) {
   v1::TrainingSpec spec;
   DPAR_ASSIGN_OR_RETURN(const v1::Method method, ParseMethod(Typed(arguments.flags, "method")));
@@ -227,8 +224,7 @@ int Declined(Session& session) {
   return kFailed;
 }
 
-// One line with the price and what it leaves, and the question whether to go on. True without a question where it costs
-// nothing, with --yes, and where nobody is there to be asked.
+// Shows the price and what it leaves, and asks. True unasked for public data, with --yes, and where nobody can answer.
 absl::StatusOr<bool> AgreeOnPrice(Session& session, Connection& connection, const TrainArguments& arguments,
                                   v1::CreateJobRequest request) {
   if (arguments.yes || !session.CanAsk()) {
@@ -272,7 +268,7 @@ absl::StatusOr<int> RunTrain(Session& session, const TrainArguments& arguments) 
   std::atomic<bool> asking = false;
   const Interrupt interrupt([&] {
     if (asking) {
-      // The question waits for a line; nothing is queued yet, so there is nothing to leave in order.
+      // The question blocks on a line. Nothing is queued yet, so nothing needs cleaning up.
       session.err() << "\ninterrupted; nothing was queued" << std::endl;
       ::_exit(kInterrupted);
     }

@@ -55,7 +55,6 @@ constexpr std::array<FieldHelp, 25> kHelp = {{
     {"neighbours", kStructureFlags, "sage: neighbours that are sampled for a node"},
 }};
 
-// What stands behind a flag in the help.
 std::string TypeOf(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT64:

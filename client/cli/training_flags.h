@@ -1,5 +1,4 @@
-// The options of training as flags of `dpar train`: one for every field of v1.TrainingOptions, made from its
-// definition.
+// Flags of `dpar train`: one for every field of v1.TrainingOptions, made from its definition.
 #ifndef DPAR_CLIENT_CLI_TRAINING_FLAGS_H_
 #define DPAR_CLIENT_CLI_TRAINING_FLAGS_H_
 
@@ -12,15 +11,12 @@
 
 namespace dpar {
 
-// Headings of `dpar train --help`.
 inline constexpr const char* kStructureFlags = "Structure, for dpar-em0, dpar-em1 and dpar-gm";
 inline constexpr const char* kDescentFlags = "Training; what is left out follows from the public sizes";
 
-// Declares the flags. What is typed goes to `flags`.
 void AddTrainingFlags(CLI::App& command, Flags& flags);
 
-// The options that were typed. INVALID_ARGUMENT names the flag, what is allowed and what was typed; whether a number is
-// in range is the server's to say.
+// INVALID_ARGUMENT names the flag, what is allowed and what was typed. The server checks whether numbers are in range.
 absl::StatusOr<v1::TrainingOptions> ReadTrainingFlags(const Flags& flags);
 
 // "top-k" for top_k.

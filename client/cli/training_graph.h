@@ -1,8 +1,6 @@
-// Whether a graph is the one that a model was trained on.
 #ifndef DPAR_CLIENT_CLI_TRAINING_GRAPH_H_
 #define DPAR_CLIENT_CLI_TRAINING_GRAPH_H_
 
-#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -11,12 +9,10 @@
 
 namespace dpar {
 
-// dataset.digest of a certificate, lower-case hex. The signature is not looked at: who would forge the digest could
-// only turn the warning off that it is for. INVALID_ARGUMENT when there is none.
+// dataset.digest in lower-case hex, or INVALID_ARGUMENT. Ignores the signature: a forgery only turns a warning off.
 absl::StatusOr<std::string> DatasetDigest(absl::string_view envelope);
 
-// Whether the keyed digest of the graph's canonical content is `digest`. `key` is in hex; INVALID_ARGUMENT when it is
-// not.
+// Whether the keyed digest of the graph's canonical content is `digest`. INVALID_ARGUMENT unless `key` is hex.
 absl::StatusOr<bool> IsGraphOfDigest(const GraphView& graph, absl::string_view key, absl::string_view digest);
 
 }  // namespace dpar

@@ -13,7 +13,6 @@
 namespace dpar {
 namespace {
 
-// The files with keys in a directory, by name.
 absl::StatusOr<std::vector<std::string>> KeyFiles(const std::string& directory) {
   std::vector<std::string> files;
   std::error_code error;

@@ -1,4 +1,3 @@
-// The public keys that a certificate is checked with: from files, from a directory of them, or from a server.
 #ifndef DPAR_CLIENT_CLI_TRUSTED_KEYS_H_
 #define DPAR_CLIENT_CLI_TRUSTED_KEYS_H_
 
@@ -11,11 +10,10 @@
 
 namespace dpar {
 
-// Each path is a file with a key or a list of keys (core/certificate/key_list.h), or a directory: then all files in it
-// that end in .pub or .pem, of which there must be one. A key that is revoked in one of them is revoked.
+// Each path is a file with a key or a list of keys (core/certificate/key_list.h), or a directory of which all files
+// that end in .pub or .pem are read, at least one. A key that is revoked in any of them is revoked.
 absl::StatusOr<std::vector<KnownKey>> ReadTrustedKeys(const std::vector<std::string>& paths);
 
-// What a server says about its keys.
 absl::StatusOr<std::vector<KnownKey>> AskForKeys(Connection& connection);
 
 }  // namespace dpar

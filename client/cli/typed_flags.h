@@ -29,7 +29,7 @@ void AddFlagWithDefault(CLI::App& command, Flags& flags, const std::string& name
 // OK if the value is allowed, which NaN never is; otherwise a message "FLAG must be ..., got VALUE".
 using NumberCheck = absl::Status (*)(absl::string_view flag, double value);
 
-// INVALID_ARGUMENT with the flag's name, what is allowed and what was typed.
+// INVALID_ARGUMENT names the flag, what is allowed and what was typed.
 absl::StatusOr<double> ReadNumber(const Flags& flags, const std::string& name, NumberCheck check);
 absl::StatusOr<int64_t> ReadInteger(const Flags& flags, const std::string& name, int64_t low, int64_t high);
 

@@ -1,4 +1,3 @@
-// dpar dataset upload, dpar upload.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -35,7 +34,7 @@ struct UploadArguments {
   bool is_public = false;
 };
 
-// The public sizes to declare. N and d are shapes; the class count may only be known from the labels.
+// N and d are shapes; the class count may only be known from the labels.
 absl::StatusOr<PublicSizes> SizesToDeclare(Session& session, const UploadArguments& arguments) {
   const auto declared = ReadGraphSizes(arguments.path, GraphLimits());
   DPAR_RETURN_IF_ERROR(AsLocal(declared.status()));
@@ -87,7 +86,7 @@ ProgressState CheckProgressOf(const v1::UploadCheck& check) {
   return state;
 }
 
-// Turns byte counts into progress: rate and ETA are over the whole upload.
+// Rate and ETA are over the whole upload.
 class UploadMeter {
  public:
   explicit UploadMeter(Session& session) : line_(session.err(), session.terminal()) {}
@@ -139,7 +138,7 @@ class UploadMeter {
   }
 
  private:
-  // Of a check's stage that is over, the last part may not have been seen.
+  // The last part of a finished stage may not have been reported.
   void CompleteStage() {
     if (checking_.total > 0) {
       checking_.completed = checking_.total;
@@ -194,7 +193,7 @@ void PrintUploaded(Session& session, const v1::FinishUploadResponse& response, c
   session.out() << "next        dpar train " << IdOf(dataset.name()) << " --epsilon 1\n";
 }
 
-// Keeps the key for dpar predict; the upload stands, also where it cannot be kept.
+// The upload stands even if the key cannot be kept.
 std::string KeepDigestKey(Session& session, const v1::FinishUploadResponse& response) {
   const auto file = SaveDigestKey(session.variables(), response.dataset().content_digest(), response.digest_key());
   if (!file.ok()) {
@@ -232,7 +231,7 @@ absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments
   const std::string key_file = KeepDigestKey(session, *response);
   std::optional<v1::Budget> budget;
   if (!arguments.is_public) {
-    // The dataset is sealed and its key is told this once, so nothing that fails from here on may hide it.
+    // The dataset is sealed and its key is shown only once, so no later failure may hide it.
     if (auto asked = connection->GetBudget(absl::StrCat(response->dataset().name(), "/budget")); asked.ok()) {
       budget = *std::move(asked);
     } else {

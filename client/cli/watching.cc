@@ -20,7 +20,6 @@ constexpr absl::string_view kStructureNote = " (no progress is shown: its speed 
 
 bool IsAfterTraining(absl::string_view stage) { return stage == "evaluating" || stage == "saving"; }
 
-// Prints messages as JSON lines or as progress.
 class Follower {
  public:
   explicit Follower(Session& session) : session_(session), line_(session.err(), session.terminal()) {}
@@ -78,7 +77,7 @@ int LeaveRunning(Session& session, const std::string& job) {
                 << "  come back:  dpar job watch " << IdOf(job) << "\n"
                 << "  stop it:    dpar job cancel " << IdOf(job) << std::endl;
   if (session.json()) {
-    // The last of the stream, although not of the job.
+    // The last object of the stream, although the job goes on.
     session.PrintJson({{"job", job}, {"interrupted", true}, {"terminal", true}});
   }
   return kInterrupted;

@@ -1,4 +1,3 @@
-// Following a job on the terminal, shared by `train` and `watch`.
 #ifndef DPAR_CLIENT_CLI_WATCHING_H_
 #define DPAR_CLIENT_CLI_WATCHING_H_
 
@@ -12,11 +11,10 @@
 
 namespace dpar {
 
-// A message of a job as a line of progress.
 ProgressState ProgressOf(const v1::WatchJobResponse& event);
 
-// Shows a job's progress until it ends, then how it ended and what to run next. `cancellation` is what Ctrl-C cancels:
-// the job is left running, and the exit code is 130. Otherwise 0 when it succeeded and 1 when it did not.
+// Watches a job until it ends, then says how it ended and what to run next. Returns exit code 0 if it succeeded, 1 if
+// not, 130 if Ctrl-C cancelled `cancellation`; the job then keeps running.
 absl::StatusOr<int> FollowJob(Session& session, const std::string& job, Cancellation& cancellation);
 
 }  // namespace dpar

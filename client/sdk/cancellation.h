@@ -1,4 +1,3 @@
-// How one thread stops the calls that others wait for.
 #ifndef DPAR_CLIENT_SDK_CANCELLATION_H_
 #define DPAR_CLIENT_SDK_CANCELLATION_H_
 
@@ -12,13 +11,12 @@
 
 namespace dpar {
 
-// Thread-safe. Once cancelled it stays so.
+// Lets one thread stop the calls and sleeps of others. Thread-safe. Once cancelled it stays so.
 class Cancellation {
  public:
   // Cancels the attached calls, those attached later, and every sleep.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] bool cancelled() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sleeps, unless cancelled first.
   void Sleep(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Attaches a call for as long as it lives.

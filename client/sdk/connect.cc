@@ -32,7 +32,6 @@ absl::Status NoPem(absl::string_view field, const std::string& path, absl::strin
   return InvalidField(field, absl::StrCat("'", path, "' holds no PEM ", what));
 }
 
-// Settings in their order of precedence.
 class Resolver {
  public:
   Resolver(const ConnectSettings& settings, const Variables& variables) : settings_(settings), variables_(variables) {}
@@ -49,7 +48,7 @@ class Resolver {
     }
     absl::StatusOr<Profile> profile = store.Load(name);
     if (!profile.ok()) {
-      // A current profile whose files are gone is as none.
+      // A current profile whose files are gone counts as none.
       return asked_for ? profile.status() : absl::OkStatus();
     }
     const std::string server = Setting(settings_.server, "DPAR_SERVER");

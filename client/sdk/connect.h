@@ -1,4 +1,4 @@
-// Where to connect and what to show there: from arguments, the environment and the user's profiles, in this order.
+// Where to connect and with which credentials: from arguments, the environment and the user's profiles, in this order.
 #ifndef DPAR_CLIENT_SDK_CONNECT_H_
 #define DPAR_CLIENT_SDK_CONNECT_H_
 
@@ -22,15 +22,14 @@ struct ConnectSettings {
   std::string profile = {};
 };
 
-// host:port alone, also where the rest is missing.
+// host:port alone, also when other settings are missing.
 std::string ServerAddress(const ConnectSettings& settings, const Variables& variables);
 
-// A profile's authority and token are for its own server: when an argument or a variable names another one, they are
-// left out. INVALID_FIELD for what is missing or unreadable, UNAUTHENTICATED / TOKEN_MISSING without a token,
-// NOT_FOUND for a profile that does not exist.
+// Leaves out a profile's authority and token when an argument or a variable names another server. INVALID_FIELD for a
+// missing or unreadable setting, UNAUTHENTICATED / TOKEN_MISSING without a token, NOT_FOUND for an unknown profile.
 absl::StatusOr<ConnectOptions> ResolveConnection(const ConnectSettings& settings, const Variables& variables);
 
-// The same, and opens the connection. No call is made.
+// Opens the connection. No call is made.
 absl::StatusOr<std::unique_ptr<Connection>> Connect(const ConnectSettings& settings = {},
                                                     const Variables& variables = ProcessVariable);
 

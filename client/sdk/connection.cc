@@ -27,7 +27,6 @@ constexpr int kMaxMessageBytes = 16 << 20;
 constexpr int kFirstReconnectMilliseconds = 100;
 constexpr int kLongestReconnectMilliseconds = 2000;
 
-// A request about one resource, or about what is below it.
 template <typename Request>
 Request Named(const std::string& name) {
   Request request;
@@ -41,7 +40,7 @@ Request Below(const std::string& parent) {
   return request;
 }
 
-// Follows next_page_token to the end. `fetch` answers a request with a page; `items` picks its rows.
+// Follows next_page_token to the end. `fetch` answers a request with a list page; `items` picks its rows.
 template <typename Item, typename Request, typename Fetch, typename Items>
 absl::StatusOr<std::vector<Item>> AllPages(Request request, const Fetch& fetch, const Items& items) {
   std::vector<Item> all;
@@ -68,7 +67,7 @@ std::unique_ptr<Connection> Connection::Open(const ConnectOptions& options) {
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kLongestReconnectMilliseconds);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, static_cast<int>(absl::ToInt64Milliseconds(kPingPeriod)));
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, static_cast<int>(absl::ToInt64Milliseconds(kPingTimeout)));
-  // gRPC would stop after two pings without data between them, which is what a quiet watch is.
+  // A quiet watch has no data between pings; by default gRPC would stop after two of them.
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
   return std::make_unique<Connection>(grpc::CreateCustomChannel(options.server, grpc::SslCredentials(tls), arguments),
                                       options.token, options.cancellation);
@@ -208,7 +207,7 @@ absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& t
   const auto fetch = [this](const auto& request) {
     return Call(*budgets_, &v1::BudgetService::Stub::ListBudgets, request, kCallTimeout);
   };
-  // Every page names the fullest budget.
+  // Every list page names the fullest budget.
   const auto items = [&all](const auto& page) -> const auto& {
     if (page.has_fullest()) {
       all.fullest = page.fullest();

@@ -1,4 +1,3 @@
-// One connection to a server, and the API's unary calls as functions that return absl::StatusOr.
 #ifndef DPAR_CLIENT_SDK_CONNECTION_H_
 #define DPAR_CLIENT_SDK_CONNECTION_H_
 
@@ -35,14 +34,12 @@ struct ConnectOptions {
   Cancellation* cancellation = nullptr;
 };
 
-// Thread-safe. The server answers every call once however often it is sent (reads, and those with a request id), so all
-// are sent again after UNAVAILABLE, up to three times, after pauses that grow and are never the same. Calls that were
-// cancelled are CANCELLED.
+// The API's unary calls. Thread-safe. Each is a read, is idempotent or has a request id, so all are sent again after
+// UNAVAILABLE, up to three times, after growing pauses with jitter. Cancelled calls are CANCELLED.
 class Connection {
  public:
   // Opens a TLS channel. No call is made, so a server that is down shows with the first call.
   static std::unique_ptr<Connection> Open(const ConnectOptions& options);
-  // Over a channel that exists.
   Connection(std::shared_ptr<grpc::Channel> channel, std::string token, Cancellation* cancellation = nullptr);
 
   absl::StatusOr<v1::ServerInfo> GetServerInfo();
@@ -63,7 +60,7 @@ class Connection {
   absl::StatusOr<v1::Certificate> GetCertificate(const std::string& job);
 
   absl::StatusOr<v1::Budget> GetBudget(const std::string& name);
-  // All pages, and the fullest: of a tenant, or of all when it is empty, which operators may ask.
+  // All list pages, and the fullest budget: of a tenant, or of all when it is empty, which operators may ask.
   struct Budgets {
     std::vector<v1::Budget> budgets;
     std::optional<v1::Budget> fullest;
@@ -87,12 +84,12 @@ class Connection {
   [[nodiscard]] v1::DatasetService::Stub& datasets() { return *datasets_; }
   [[nodiscard]] v1::TrainingService::Stub& training() { return *training_; }
   void Authorise(grpc::ClientContext& context) const;
-  // Waits before a call is sent again, and reconnects meanwhile: gRPC connects only while someone waits for it, so a
-  // plain sleep between calls that fail at once would never find a restarted server. Ends early when cancelled.
+  // Waits before a retry, or until cancelled. It waits for the channel, because gRPC connects only while someone does:
+  // a plain sleep between calls that fail at once would never find a restarted server.
   void Pause(absl::Duration duration, Cancellation& cancellation);
   // RetryDelay (status.h) with jitter of its own.
   absl::Duration DelayBefore(const absl::Status& status, int attempt) ABSL_LOCKS_EXCLUDED(mutex_);
-  // What ends all calls; one that nobody cancels unless the options named another.
+  // The one in the options, or one that is never cancelled.
   [[nodiscard]] Cancellation& cancellation() const { return *cancellation_; }
 
  private:

@@ -1,4 +1,3 @@
-// A model's files, from the server to the disk.
 #ifndef DPAR_CLIENT_SDK_DOWNLOAD_H_
 #define DPAR_CLIENT_SDK_DOWNLOAD_H_
 
@@ -20,9 +19,8 @@ struct DownloadedFile {
   std::string sha256;  // lower-case hex
 };
 
-// Fetches one artifact into a temporary file beside `path`, checks its size and SHA-256 against what the server
-// announced, and renames it. Goes on where it was after a broken connection. DATA_LOSS when the bytes are not those
-// announced, CANCELLED when the connection's cancellation was.
+// Fetches one artifact into a temporary file beside `path`, checks size and SHA-256 as announced, and renames it.
+// Resumes after a broken connection. DATA_LOSS when the bytes differ, CANCELLED by the connection's cancellation.
 absl::StatusOr<DownloadedFile> DownloadModel(Connection& connection, const std::string& job,
                                              v1::DownloadModelRequest::Artifact artifact, const std::string& path,
                                              const DownloadProgress& on_progress);

@@ -1,4 +1,3 @@
-// Files that a caller names.
 #ifndef DPAR_CLIENT_SDK_INPUT_FILE_H_
 #define DPAR_CLIENT_SDK_INPUT_FILE_H_
 
@@ -13,8 +12,7 @@ namespace dpar {
 // INVALID_FIELD unless `path` is a regular file that can be read. `field` is the argument's name.
 absl::Status CheckInputFile(absl::string_view field, const std::string& path);
 
-// A key, a token or a certificate. The errors of CheckInputFile; INVALID_FIELD also for a file above a mebibyte, which
-// is none of them.
+// A key, a token or a certificate. The errors of CheckInputFile; INVALID_FIELD also for a file above 1 MiB.
 absl::StatusOr<std::string> ReadSmallFile(absl::string_view field, const std::string& path);
 
 }  // namespace dpar

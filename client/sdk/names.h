@@ -13,18 +13,16 @@ namespace dpar {
 // "tenants/{id}" from an id or from that name itself.
 absl::StatusOr<std::string> TenantName(absl::string_view text);
 
-// Whether `text` is a full name, and not an id that needs a tenant.
 bool IsFullName(absl::string_view text);
 
-// "tenants/{t}/{collection}/{id}" from an id, within `tenant` ("tenants/{t}"), or from a full name of that collection.
-// INVALID_ARGUMENT / INVALID_FIELD otherwise; for an id without a tenant it says that the full name is needed.
+// "tenants/{t}/{collection}/{id}" from a full name, or from an id within `tenant` ("tenants/{t}"). Otherwise
+// INVALID_ARGUMENT / INVALID_FIELD, which asks for the full name when an id comes without a tenant.
 absl::StatusOr<std::string> ResourceName(absl::string_view collection, absl::string_view text,
                                          absl::string_view tenant);
 
 // "tenants/{t}" of a full resource name.
 std::string TenantOf(absl::string_view name);
 
-// The last part of a name.
 std::string IdOf(absl::string_view name);
 
 // 128 random bits in hex: an id that this client uses for one request only.

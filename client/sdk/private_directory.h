@@ -1,4 +1,3 @@
-// Directories below the user's home that nobody else may read.
 #ifndef DPAR_CLIENT_SDK_PRIVATE_DIRECTORY_H_
 #define DPAR_CLIENT_SDK_PRIVATE_DIRECTORY_H_
 
@@ -16,7 +15,7 @@ std::string ConfigDirectory(const Variables& variables);
 // $XDG_DATA_HOME/dpar, or ~/.local/share/dpar.
 std::string DataDirectory(const Variables& variables);
 
-// Makes `path` and what is missing above it; those that it makes have mode 0700. INVALID_FIELD when it cannot.
+// Makes `path` and its missing parents with mode 0700. INVALID_FIELD when it cannot.
 absl::Status MakePrivateDirectory(const std::string& path);
 
 }  // namespace dpar

@@ -19,12 +19,11 @@
 namespace dpar {
 namespace {
 
-// What is kept of a profile, and where.
 struct Part {
   const char* file;
   std::string Profile::*text;
 };
-// Without a server there is no profile, so it is the last to be written.
+// Written last, because without a server there is no profile.
 constexpr const char* kServerFile = "server";
 constexpr std::array<Part, 5> kParts = {{{"ca.pem", &Profile::ca_pem},
                                          {"token", &Profile::token},
@@ -38,7 +37,7 @@ absl::Status RemoveFile(const std::string& path) {
   return error ? absl::InternalError(absl::StrCat("cannot remove '", path, "': ", error.message())) : absl::OkStatus();
 }
 
-// Empty when it cannot be read: what is missing shows where it is needed.
+// Empty when it cannot be read: a missing part is reported where it is needed.
 std::string ReadTrimmed(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -96,12 +95,12 @@ absl::Status ProfileStore::Save(const std::string& name, const Profile& profile)
   }
   const std::string path = PathOf(name);
   DPAR_RETURN_IF_ERROR(MakePrivateDirectory(path));
-  // Whoever is stopped half-way leaves no profile, rather than one server with the token of another.
+  // An interrupted save leaves no profile, rather than one server with the token of another.
   DPAR_RETURN_IF_ERROR(RemoveFile(absl::StrCat(path, "/", kServerFile)));
   for (const Part& part : kParts) {
     const std::string& text = profile.*(part.text);
     const std::string file = absl::StrCat(path, "/", part.file);
-    // What the profile had before must not be left beside what it has now.
+    // Parts of the old profile must not stay.
     if (text.empty()) {
       DPAR_RETURN_IF_ERROR(RemoveFile(file));
     } else {

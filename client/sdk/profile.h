@@ -1,14 +1,10 @@
-// Named servers and what to show them, kept in the user's configuration directory.
-//
+// Named servers with their credentials. Every file has mode 0600.
 //   $XDG_CONFIG_HOME/dpar (or ~/.config/dpar), mode 0700
 //     profile                    the name of the current one
 //     profiles/NAME/server       host:port
 //     profiles/NAME/ca.pem       the authority that signed the server's certificate
 //     profiles/NAME/token        the bearer token; or
-//     profiles/NAME/client.pem   a client certificate, and
-//     profiles/NAME/client.key   its key
-//
-// Every file has mode 0600, so that the token is the user's alone.
+//     profiles/NAME/client.pem, client.key   a client certificate and its key
 #ifndef DPAR_CLIENT_SDK_PROFILE_H_
 #define DPAR_CLIENT_SDK_PROFILE_H_
 
@@ -34,16 +30,16 @@ class ProfileStore {
   // Below XDG_CONFIG_HOME or HOME. Without either there is nothing to read, and saving is INVALID_FIELD.
   explicit ProfileStore(const Variables& variables);
 
-  // In the order of their names.
+  // Sorted by name.
   [[nodiscard]] std::vector<std::string> List() const;
-  // The current one's name; empty when there is none.
+  // Empty when there is none.
   [[nodiscard]] std::string Current() const;
-  // NOT_FOUND / RESOURCE_NOT_FOUND when there is none of that name, or it has no server.
+  // NOT_FOUND / RESOURCE_NOT_FOUND when there is no such profile, or it has no server.
   [[nodiscard]] absl::StatusOr<Profile> Load(const std::string& name) const;
 
-  // Makes it, or replaces it. Names are ids (core/validate.h).
+  // Creates or replaces it. Names are ids (core/validate.h).
   [[nodiscard]] absl::Status Save(const std::string& name, const Profile& profile) const;
-  // NOT_FOUND when there is none of that name.
+  // NOT_FOUND when there is no such profile.
   [[nodiscard]] absl::Status Use(const std::string& name) const;
   [[nodiscard]] absl::Status Remove(const std::string& name) const;
 

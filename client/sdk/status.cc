@@ -1,7 +1,6 @@
 #include "client/sdk/status.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 
 #include "absl/strings/cord.h"

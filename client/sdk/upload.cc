@@ -108,8 +108,7 @@ absl::StatusOr<int64_t> WriteStream(Connection& connection, const std::string& u
   return response.committed_offset();
 }
 
-// After a cut stream the server may still be committing what it had received, so an offset that has moved on is the
-// connection's fault too.
+// After a cut stream the server may still commit what it received, so an offset that moved on may be resumed too.
 bool MayResume(const absl::Status& status) {
   const auto info = GetErrorInfo(status);
   return IsTransportFailure(status) ||
@@ -158,7 +157,6 @@ absl::Status WriteAll(Connection& connection, const UploadOptions& options, cons
   return file.CatchUp(file.size(), options.chunk_bytes);
 }
 
-// Finishes the upload, and tells how far the server is until it answers.
 absl::StatusOr<v1::FinishUploadResponse> FinishWatched(Connection& connection, const v1::FinishUploadRequest& finish,
                                                        const CheckProgress& on_check) {
   Cancellation answered;
@@ -170,7 +168,7 @@ absl::StatusOr<v1::FinishUploadResponse> FinishWatched(Connection& connection, c
       v1::GetUploadRequest request;
       request.set_name(finish.name());
       v1::Upload upload;
-      // That it cannot be asked now is of no concern: the answer to FinishUpload counts.
+      // A failure does not matter: the answer to FinishUpload counts.
       if (connection.datasets().GetUpload(&context, request, &upload).ok() && upload.has_check()) {
         on_check(upload.check());
       }

@@ -1,4 +1,3 @@
-// The environment, passed in so that a test can give its own.
 #ifndef DPAR_CLIENT_SDK_VARIABLES_H_
 #define DPAR_CLIENT_SDK_VARIABLES_H_
 
@@ -9,10 +8,9 @@
 
 namespace dpar {
 
-// The value of an environment variable; nothing when it is unset or empty.
+// The value of an environment variable; nothing when it is unset or empty. Tests pass their own.
 using Variables = std::function<std::optional<std::string>(const std::string& name)>;
 
-// Those of this process.
 inline std::optional<std::string> ProcessVariable(const std::string& name) {
   const char* value = std::getenv(name.c_str());
   return value == nullptr || *value == '\0' ? std::nullopt : std::optional<std::string>(value);

@@ -8,14 +8,12 @@
 namespace dpar {
 namespace {
 
-// Whether a message was shown before, or says nothing new.
 bool WasShown(const v1::WatchJobResponse& shown, const v1::WatchJobResponse& event) {
   const bool same = event.state() == shown.state() && event.stage() == shown.stage() &&
                     event.completed() == shown.completed() && event.total() == shown.total();
   return event.sequence() <= shown.sequence() || (same && !event.terminal());
 }
 
-// What one connection gave: its end, and whether anything came at all.
 struct Stream {
   absl::Status status;
   bool alive = false;

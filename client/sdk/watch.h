@@ -1,4 +1,3 @@
-// Following a job to its end, across broken connections and restarts of the server.
 #ifndef DPAR_CLIENT_SDK_WATCH_H_
 #define DPAR_CLIENT_SDK_WATCH_H_
 
@@ -23,9 +22,8 @@ using WatchEvent = std::function<void(const v1::WatchJobResponse& event)>;
 // The connection broke; the next attempt is after `delay`.
 using WatchRetry = std::function<void(const absl::Status& status, absl::Duration delay)>;
 
-// Calls `on_event` for every message, none twice, and returns the terminal one. After a broken connection it asks for
-// what is later than the last sequence number that was shown, which holds across restarts of the server; messages that
-// say nothing new are left out. CANCELLED once `cancellation` was cancelled.
+// Calls `on_event` once for every message that says something new, and returns the terminal one. After a broken
+// connection, or a restart of the server, it goes on after the last sequence number shown. CANCELLED by `cancellation`.
 absl::StatusOr<v1::WatchJobResponse> WatchJob(Connection& connection, const WatchOptions& options,
                                               const WatchEvent& on_event, const WatchRetry& on_retry,
                                               Cancellation& cancellation);

@@ -14,7 +14,6 @@
 namespace dpar {
 namespace {
 
-// Which entries stay, and by what each is multiplied, for the entries of one column in the order of their importance.
 void BoundColumn(std::span<const size_t> column, int64_t max_occurrence, double tau, ApprRows& rows,
                  std::vector<bool>& kept) {
   const size_t count = std::min(column.size(), static_cast<size_t>(max_occurrence));
@@ -57,7 +56,7 @@ absl::Status BoundColumns(int64_t max_occurrence, double tau, ApprRows& rows) {
   }
   std::vector<size_t> order(rows.columns.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  // Entries are stored row by row, so the index of an entry puts equal ones in the order of their rows.
+  // Entries are stored row by row, so the index puts equal ones in the order of their rows.
   std::sort(order.begin(), order.end(), [&rows](size_t a, size_t b) {
     if (rows.columns[a] != rows.columns[b]) {
       return rows.columns[a] < rows.columns[b];

@@ -23,15 +23,13 @@
 namespace dpar {
 namespace {
 
-// Room for the rounding of a norm over up to 2^25 entries, and of the division by it.
-constexpr double kClipGuard = 1 - 0x1p-27;
+constexpr double kClipGuard = 1 - 0x1p-27;  // rounding of a norm over up to 2^25 entries, and the division by it
 constexpr size_t kRowsPerBlock = 1024;
 constexpr int64_t kMaxEntries = 100'000'000;  // of all rows together
-// A row's entries sum to at most 1, so a clip above 1 clips nothing and the upper bound only keeps arithmetic finite.
+// A row's entries sum to at most 1, so a clip above 1 clips nothing; the upper bound keeps arithmetic finite.
 constexpr double kSmallestClip = 1e-12;
 constexpr double kLargestClip = 1e6;
-// Clipped values over noise, in steps of the lattice, must stay exact integers of a double.
-constexpr double kMaxClipOverNoise = 0x1p20;
+constexpr double kMaxClipOverNoise = 0x1p20;  // so that clipped values in lattice steps are exact in a double
 constexpr double kMaxNoiseOverClip = 1e9;
 
 absl::Status ValidateNoise(absl::string_view field, double noise, double clip) {
@@ -42,7 +40,7 @@ absl::Status ValidateNoise(absl::string_view field, double noise, double clip) {
   return absl::OkStatus();
 }
 
-// An event's own error, about the option that made it.
+// Renames an event's error after the option that caused it.
 absl::StatusOr<v1::PrivacyEvent> NameOption(absl::string_view field, absl::StatusOr<v1::PrivacyEvent> event) {
   if (!event.ok()) {
     return InvalidField(field, absl::StrCat(field, " has no price at this clip: ", event.status().message()));
@@ -73,8 +71,7 @@ double Norm(const std::vector<double>& values) {
   return std::sqrt(std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
 }
 
-// Algorithm 3. The choice is by the noisy values before they are rounded: what the ideal mechanism on the truncated row
-// gives.
+// Algorithm 3. Chooses by the noisy values before rounding, as the ideal mechanism on the truncated row does.
 std::vector<SelectedEntry> GaussianRow(const PrivateRowsOptions& options, int64_t node_count, SparseVector row,
                                        RandomSource& random) {
   const double scale = std::min(1.0, kClipGuard * options.clip / Norm(row.values));
@@ -142,7 +139,6 @@ ApprRows Assemble(int64_t node_count, std::vector<int32_t> seeds, std::vector<Ro
   return result;
 }
 
-// Makes rows on several threads, with a solver for each.
 class RowMaker {
  public:
   using MakeRow =
@@ -151,7 +147,6 @@ class RowMaker {
   RowMaker(const ApprParameters& parameters, size_t row_count, int threads, const RowsCallback& callback)
       : callback_(callback), rows_(row_count), workers_(static_cast<size_t>(threads), Worker{ApprSolver(parameters)}) {}
 
-  // Makes rows first..last-1.
   absl::Status Make(size_t first, size_t last, const MakeRow& make_row) {
     const auto keep_going = [this] { return !stopped_ && callback_(rows_done_); };
     ParallelFor(static_cast<int64_t>(last - first), static_cast<int>(workers_.size()), [&](int worker, int64_t i) {
@@ -175,7 +170,7 @@ class RowMaker {
   std::vector<Row> Take() { return std::move(rows_); }
 
  private:
-  // On cache lines of its own: threads that write to one line wait for each other.
+  // Own cache lines, so that threads do not wait for each other.
   struct alignas(128) Worker {
     ApprSolver solver;
   };
@@ -222,7 +217,7 @@ std::vector<int32_t> DrawSeeds(int64_t node_count, int64_t rows, RandomSource& r
 }
 
 #ifdef DPAR_TEST_SEAMS
-// For a fault: every second stream is that before it.
+// For a fault: every second stream repeats the one before it.
 static std::unique_ptr<RandomSource> PairedStream(const std::vector<std::unique_ptr<RandomSource>>& streams,
                                                   RandomSource& random) {
   return streams.size() % 2 == 1 ? static_cast<const RepeatedRandom&>(*streams.back()).Twin()
@@ -230,14 +225,14 @@ static std::unique_ptr<RandomSource> PairedStream(const std::vector<std::unique_
 }
 #endif
 
-// Without a look at the price; core/appr/testing/unpriced_rows.h declares it for tests.
+// No price check; declared for tests in core/appr/testing/unpriced_rows.h.
 absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateRowsOptions& options, int threads,
                                           RandomSource& random, const RowsCallback& callback) {
   const int64_t node_count = graph.sizes.node_count;
   DPAR_RETURN_IF_ERROR(Validate(options, node_count));
   std::vector<int32_t> seeds = DrawSeeds(node_count, options.rows, random);
   RowMaker maker(options.solver, seeds.size(), threads, callback);
-  // In blocks, since every row's stream is made before its block starts.
+  // Blocks, since every row's stream is made before its block starts.
   for (size_t first = 0; first < seeds.size(); first += kRowsPerBlock) {
     const size_t last = std::min(first + kRowsPerBlock, seeds.size());
     std::vector<std::unique_ptr<RandomSource>> streams;

@@ -20,14 +20,11 @@
 namespace dpar {
 namespace {
 
-// Below this many slots for each one in the support or chosen, they are all written down; above it, a slot drawn at
-// random is hardly ever taken.
+// With fewer slots for each one in the support or chosen, list them all; with more, a random slot is hardly ever taken.
 constexpr int64_t kSlotsWorthListing = 8;
 
-// Slots outside the support get their ids last.
-constexpr int32_t kNoId = -1;
+constexpr int32_t kNoId = -1;  // slots outside the support get their ids last
 
-// The largest `size` of the numbers that are added.
 class LargestNumbers {
  public:
   explicit LargestNumbers(size_t size) : size_(size) {}
@@ -38,7 +35,7 @@ class LargestNumbers {
       ascending_.pop();
     }
   }
-  // The smallest of them, or minus infinity while there are fewer.
+  // Minus infinity while there are fewer than `size`.
   [[nodiscard]] double smallest() const {
     return ascending_.size() < size_ ? -std::numeric_limits<double>::infinity() : ascending_.top();
   }
@@ -54,14 +51,12 @@ struct Candidates {
   double bar = 0;
 };
 
-// Of `population` slots without a score, all that can be among the k largest.
 Candidates OutsideCandidates(int64_t population, int64_t k, ScoreNoise noise, double scale, RandomSource& random) {
   const auto exponentials = std::make_shared<AscendingExponentials>(population);
   Candidates candidates;
   LargestNumbers largest(static_cast<size_t>(k));
   for (size_t place = 0; exponentials->remaining() > 0; ++place) {
-    // The noise from here on is not above this.
-    const Enclosure ceiling = KnownLargest(noise, exponentials->Next(random));
+    const Enclosure ceiling = KnownLargest(noise, exponentials->Next(random));  // all noise to come is at most this
     if (largest.smallest() >= ceiling.high) {
       break;
     }
@@ -76,7 +71,6 @@ Candidates OutsideCandidates(int64_t population, int64_t k, ScoreNoise noise, do
   return candidates;
 }
 
-// Adds the entries of the support whose score may be above the bar.
 void AddSupport(const SparseVector& scores, ScoreNoise noise, double scale, RandomSource& random,
                 Candidates& candidates) {
   const size_t words_each = noise == ScoreNoise::kGumbel ? 1 : 2;
@@ -94,7 +88,6 @@ void AddSupport(const SparseVector& scores, ScoreNoise noise, double scale, Rand
   }
 }
 
-// The k largest, descending.
 std::vector<SelectedEntry> Largest(std::vector<SelectedEntry> entries, int64_t k, RandomSource& random) {
   std::vector<size_t> order(entries.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -109,7 +102,6 @@ std::vector<SelectedEntry> Largest(std::vector<SelectedEntry> entries, int64_t k
   return largest;
 }
 
-// Outside a support that is not much smaller than the graph.
 std::vector<int32_t> ListAndChoose(std::span<const int32_t> support, int64_t node_count, int64_t count,
                                    RandomSource& random) {
   std::vector<bool> taken(static_cast<size_t>(node_count), false);
@@ -129,8 +121,7 @@ std::vector<int32_t> ListAndChoose(std::span<const int32_t> support, int64_t nod
   return chosen;
 }
 
-// Outside a support that is much smaller than the graph: draws until `count` different slots stand that are not in it.
-// The support is walked past the few candidates, not put into a table itself.
+// For a support much smaller than the graph. Walks the support past the few candidates instead of hashing it.
 std::vector<int32_t> DrawAndReject(std::span<const int32_t> support, int64_t node_count, size_t count,
                                    RandomSource& random) {
   std::vector<int32_t> chosen;
@@ -157,7 +148,6 @@ std::vector<int32_t> DrawAndReject(std::span<const int32_t> support, int64_t nod
   return chosen;
 }
 
-// `count` different slots outside the support, uniformly among all sequences of them.
 std::vector<int32_t> ChooseOutside(std::span<const int32_t> support, int64_t node_count, int64_t count,
                                    RandomSource& random) {
   if (count == 0) {

@@ -1,14 +1,13 @@
 // The K largest of N noisy scores, at a cost that does not depend on N.
 //
 // Mechanism: independent noise on every slot 0..N-1, then the K largest. Slots without a score are exchangeable: their
-// noises are N - nnz independent draws, so only those that can be among the K largest are drawn, and they go to slots
+// noises are N - nnz independent draws, so only those that can be among the K largest are drawn, and go to slots
 // outside the support, chosen uniformly without replacement. Gumbel noise falls with the exponential that it is made
 // of, so these are the K smallest exponentials. A normal is at most its radius, which falls likewise: slots are drawn
-// in descending order of the radius until K normals are above all radii to come. The result has exactly the
-// distribution of the dense form, in expected time O(nnz + K log K) and memory O(nnz + K). The number of candidates is
-// N always, so nothing about the support's size shows in what may be chosen.
-//
-// Scores are real numbers and compared exactly (core/random/lazy_score.h): the choice is that of the ideal mechanism.
+// in descending order of radius until K normals are above all radii to come. The result has exactly the distribution of
+// the dense form, in expected time O(nnz + K log K) and memory O(nnz + K). There are always N candidates, so the
+// support's size never shows. Scores are real numbers compared exactly (core/random/lazy_score.h): the choice is that
+// of the ideal mechanism.
 #ifndef DPAR_CORE_APPR_SELECTION_H_
 #define DPAR_CORE_APPR_SELECTION_H_
 
@@ -27,8 +26,7 @@ struct SelectedEntry {
   LazyScore score;
 };
 
-// The `k` slots (1..node_count) with the largest score plus noise of this scale, in descending order. Ids of `scores`
-// are distinct and in 0..node_count-1.
+// The `k` slots (1..node_count) of largest score plus noise, descending. Ids of `scores`: distinct, 0..node_count-1.
 std::vector<SelectedEntry> SelectTopK(const SparseVector& scores, int64_t node_count, int64_t k, ScoreNoise noise,
                                       double scale, RandomSource& random);
 

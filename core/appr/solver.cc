@@ -1,6 +1,5 @@
 #include "core/appr/solver.h"
 
-#include <bit>
 #include <limits>
 #include <span>
 #include <utility>
@@ -22,7 +21,7 @@ constexpr size_t kPrefetchDistance = 8;
 constexpr int64_t kVisitsBetweenQuestions = 1 << 20;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Where the search for an id begins. Abseil's hash is seeded by the process, so nobody can choose ids that collide.
+// Abseil seeds its hash per process, so nobody can choose ids that collide.
 size_t FirstBucket(int32_t id, size_t table_size) { return absl::HashOf(id) & (table_size - 1); }
 
 int64_t TableEntry(int32_t id, uint32_t number) { return (int64_t{id} << 32U) | number; }
@@ -89,7 +88,7 @@ void ApprSolver::Clear() {
   visits_ = 0;
 }
 
-// At most half of the table is in use, so searches are short.
+// Keeps the table at most half full.
 void ApprSolver::GrowTable() {
   table_.assign(2 * table_.size(), -1);
   for (size_t number = 0; number < nodes_.size(); ++number) {
@@ -103,9 +102,7 @@ void ApprSolver::GrowTable() {
   }
 }
 
-// The node's number, a new one when it is met for the first time. Its degree is at least 1, since a neighbour led here,
-// so the smallest possible limit stands until somebody has to know better: most nodes never reach it, and their
-// degrees, each a miss in every cache on a large graph, are never read.
+// A new node has the limit of degree 1. Most never reach it, so their degrees, each a cache miss, are never read.
 uint32_t ApprSolver::Number(int32_t id) {
   size_t bucket = FirstBucket(id, table_.size());
   for (; table_[bucket] >= 0; bucket = (bucket + 1) & (table_.size() - 1)) {
@@ -124,8 +121,7 @@ uint32_t ApprSolver::Number(int32_t id) {
   return number;
 }
 
-// Where the rows of the queued nodes are, whose addresses were prefetched when they were queued; and prefetches the
-// rows. On a large graph these are the misses that cost most, and this way they overlap.
+// Looks up the rows of queued nodes, whose addresses were prefetched, and prefetches the rows: cache misses overlap.
 void ApprSolver::LookUpRows(const EdgesView& edges) {
   for (const uint32_t number : queue_) {
     Node& node = nodes_[number];

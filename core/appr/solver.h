@@ -3,14 +3,13 @@
 // For a seed s on a graph with adjacency A and degrees D the vector is p = D^1/2 x, where x minimises
 //   x^T Q x / 2 - alpha x^T D^-1/2 e_s + rho alpha |D^1/2 x|_1,   Q = (1+alpha)/2 I - (1-alpha)/2 D^-1/2 A D^-1/2.
 // With the residual r = alpha e_s + (1-alpha)/2 A D^-1 p - (1+alpha)/2 p the optimum is where p >= 0, r_i = rho alpha
-// d_i on the support and r_i <= rho alpha d_i off it. The solver starts at p = 0 and takes exact steps in single
-// coordinates whose residual is above (1 + gamma) rho alpha d_i, until there is none. Steps only ever raise p and the
-// neighbours' residuals, so p grows towards the optimum from below. Column sums of Q in these coordinates are alpha, so
-// the l1 error at the end is at most the residuals' excess over alpha: gamma rho times the support's volume, which is
-// at most gamma.
+// d_i on the support and r_i <= rho alpha d_i off it. From p = 0 the solver takes exact steps in single coordinates
+// whose residual is above (1 + gamma) rho alpha d_i, until there is none. Steps only raise p and the neighbours'
+// residuals, so p grows towards the optimum from below. Column sums of Q in these coordinates are alpha, so the final
+// l1 error is at most the residuals' excess over alpha: gamma rho times the support's volume, at most gamma.
 //
 // Time and memory follow the volume of the support (the sum of its nodes' degrees, at most 1 / rho): nodes are numbered
-// in the order in which they are met, and nothing of the graph's length exists, neither per row nor per solver.
+// as they are met, and no array has the graph's length.
 #ifndef DPAR_CORE_APPR_SOLVER_H_
 #define DPAR_CORE_APPR_SOLVER_H_
 
@@ -31,10 +30,9 @@ struct ApprParameters {
   bool self_loops = false;  // adds an edge from every node to itself, as the paper's released code does
 };
 
-// INVALID_ARGUMENT naming alpha, rho or gamma.
-absl::Status ValidateParameters(const ApprParameters& parameters);
+absl::Status ValidateParameters(const ApprParameters& parameters);  // INVALID_ARGUMENT names one
 
-// Entries above 0, in no particular order.
+// Entries above 0, in no order.
 struct SparseVector {
   std::vector<int32_t> ids;
   std::vector<double> values;
@@ -43,12 +41,10 @@ struct SparseVector {
 // Scratch memory for one thread, kept from row to row.
 class ApprSolver {
  public:
-  // The parameters must be valid.
   explicit ApprSolver(const ApprParameters& parameters);
 
-  // The vector of `seed` (0..N-1). A seed without neighbours has the zero vector, unless there are self loops.
-  // `keep_going` is asked between steps, after about a million edges or one node's neighbours, whichever are more; when
-  // it says no, the answer is CANCELLED.
+  // A seed (0..N-1) without neighbours has the zero vector, unless there are self loops. Asks `keep_going` between
+  // steps, after about a million edges or one node's neighbours, whichever are more; CANCELLED when it says no.
   absl::StatusOr<SparseVector> Solve(const EdgesView& edges, int64_t seed, const std::function<bool()>& keep_going);
 
  private:

@@ -26,15 +26,11 @@
 namespace dpar {
 namespace {
 
-// How far a stated number may be from what it is recomputed as.
-constexpr double kRelativeTolerance = 1e-12;
-// How far a recomputed epsilon may exceed the stated one.
-constexpr double kEpsilonTolerance = 1e-9;
-// How far what the accountant gave when the certificate was made may be from what the same version of it gives now.
-constexpr double kSameVersionTolerance = 1e-6;
+constexpr double kRelativeTolerance = 1e-12;    // of a stated number against its recomputed value
+constexpr double kEpsilonTolerance = 1e-9;      // by which a recomputed epsilon may exceed the stated one
+constexpr double kSameVersionTolerance = 1e-6;  // of the accountant against the same version of itself
 constexpr int64_t kMaxHiddenSize = int64_t{1} << 20;
-// Of rows that are summed over neighbours: what the bound on the error of their clipping covers.
-constexpr int64_t kMaxWidth = int64_t{1} << 12;
+constexpr int64_t kMaxWidth = int64_t{1} << 12;  // covered by the error bound of aggregated rows' clipping
 
 struct Envelope {
   std::string payload;
@@ -91,7 +87,7 @@ Check CheckSignature(const Envelope& envelope, const KnownKey* known) {
                            : "")};
 }
 
-// Everything else is checked all the same, so that whoever has to find out what became of the key sees it.
+// The other checks still run, so that an investigation of the key sees their results.
 Check RevokedKey(const KnownKey& known) {
   return {"key", false,
           absl::StrCat("the key was revoked on ", KeyTimeText(*known.revoke_time), ": ", known.revoke_reason,
@@ -116,7 +112,7 @@ bool Equal(double a, double b) {
   return std::fabs(a - b) <= kRelativeTolerance * std::fmax(std::fabs(a), std::fabs(b));
 }
 
-// Limits that keep what is recomputed from overflowing. Every plan of the planner is within them.
+// Keeps recomputation from overflowing. Every plan of the planner is within these limits.
 bool IsWithinLimits(const Statement& statement) {
   const v1::Plan& plan = statement.plan;
   const auto within = [](int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; };
@@ -140,8 +136,8 @@ bool IsWithinLimits(const Statement& statement) {
          (!plan.has_evaluation() || evaluation_within);
 }
 
-// What is wrong with the parameters that follow from others; empty when nothing is. The event is recomputed from the
-// plan as it is stated, so that this is what keeps a plan from stating fewer rows or smaller errors than it has.
+// What is wrong with derived parameters, or empty. The event is recomputed from the plan as stated, so this check keeps
+// a plan from stating fewer rows or smaller errors than it has.
 std::string DerivedFault(const Statement& statement) {
   const v1::Plan& plan = statement.plan;
   const int64_t slots = statement.sizes.node_count;
@@ -177,7 +173,7 @@ std::string DerivedFault(const Statement& statement) {
   return "";
 }
 
-// Equal but for rounding in the last digits, which may differ between machines.
+// Equal but for last digits, which may differ between machines.
 bool SameEvent(const v1::PrivacyEvent& a, const v1::PrivacyEvent& b) {
   google::protobuf::util::DefaultFieldComparator comparator;
   comparator.set_float_comparison(google::protobuf::util::DefaultFieldComparator::APPROXIMATE);
@@ -270,18 +266,16 @@ Check CheckLedger(const Statement& statement) {
   return {"ledger", true, std::move(detail)};
 }
 
-// Whether the event as the ledger stores it is the statement's.
 bool IsStoredEvent(const std::string& text, const v1::PrivacyEvent& event) {
   v1::PrivacyEvent stored;
-  // Repeated keys, which different readers understand differently, are refused first; so is protobuf's second spelling
-  // of a key (noise_stddev beside noiseStddev), which would be one more way to repeat it.
-  return !absl::StrContains(text, '_') && ParseStrictJson("event", text).ok() &&
+  // Refuses repeated keys, which readers understand differently; protobuf reads noise_stddev, however it is escaped, as
+  // noiseStddev too.
+  return !absl::StrContains(text, '_') && !absl::StrContains(text, '\\') && ParseStrictJson("event", text).ok() &&
          google::protobuf::util::JsonStringToMessage(text, &stored).ok() &&
          google::protobuf::util::MessageDifferencer::Equals(stored, event);
 }
 
-// Ties the job, its epsilon, its units and its event to the ledger's chain: the entry that has this hash says just
-// that.
+// Ties the job, its epsilon, units and event to the ledger's chain by the entry's hash.
 Check CheckEntry(const Statement& statement) {
   if (!IsStoredEvent(statement.entry_event, statement.plan.event())) {
     return {"ledger entry", false, "the event of the ledger's entry is not the certificate's"};

@@ -23,15 +23,14 @@ constexpr size_t kFileChunkBytes = size_t{1} << 16;
 
 using File = std::unique_ptr<std::FILE, decltype(&std::fclose)>;
 
-// SHA-256 fails only when memory is exhausted or the cryptographic library is broken; no digest is better than a wrong
-// one.
+// SHA-256 fails only without memory or with a broken library; no digest is better than a wrong one.
 void Require(bool succeeded) {
   if (!succeeded) {
     std::abort();
   }
 }
 
-// Looked up once: EVP_sha256() has the library look for its implementation whenever a digest begins.
+// Looked up once: EVP_sha256() searches for its implementation at every digest.
 const EVP_MD* Sha256() {
   static const EVP_MD* const algorithm = EVP_MD_fetch(nullptr, "SHA256", nullptr);
   Require(algorithm != nullptr);
@@ -132,7 +131,7 @@ std::string Base64Encode(absl::string_view bytes) { return absl::Base64Escape(by
 
 absl::StatusOr<std::string> Base64Decode(absl::string_view text) {
   std::string bytes;
-  // Abseil forgives spaces, missing padding and stray bits; encoding again does not.
+  // Abseil forgives spaces, missing padding and stray bits.
   if (!absl::Base64Unescape(text, &bytes) || Base64Encode(bytes) != text) {
     return InvalidField("base64", "not standard base64 with padding");
   }

@@ -11,27 +11,22 @@
 #include "absl/strings/string_view.h"
 #include "core/stage.h"
 
-// Of OpenSSL, whose headers stay out of here.
-struct evp_mac_ctx_st;
+struct evp_mac_ctx_st;  // OpenSSL's, whose headers stay out of here
 struct evp_md_ctx_st;
 
 namespace dpar {
 
-// Lower-case hex of SHA-256.
-std::string Sha256Hex(absl::string_view bytes);
+std::string Sha256Hex(absl::string_view bytes);  // lower-case
 
-// Lower-case hex of the SHA-256 of a file's bytes. NOT_FOUND or UNAVAILABLE when it cannot be read, CANCELLED once
-// `report` says no.
+// NOT_FOUND or UNAVAILABLE when the file cannot be read, CANCELLED once `report` says no.
 absl::StatusOr<std::string> Sha256File(const std::string& path, const StageReport& report = AlwaysGoOn);
 
-// SHA-256 of bytes that come in pieces.
 class Sha256Stream {
  public:
   Sha256Stream();
 
   void Add(absl::string_view piece);
-  // Lower-case hex. Once, after the last piece.
-  std::string Hex();
+  std::string Hex();  // lower-case; once, after the last piece
 
  private:
   struct Free {
@@ -40,14 +35,12 @@ class Sha256Stream {
   std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
 
-// HMAC-SHA-256 under `key` (raw bytes) of bytes that come in pieces.
 class HmacSha256Stream {
  public:
   explicit HmacSha256Stream(absl::string_view key);
 
   void Add(std::span<const std::byte> piece);
-  // Lower-case hex. Once, after the last piece.
-  std::string Hex();
+  std::string Hex();  // lower-case; once, after the last piece
 
  private:
   struct Free {
@@ -56,15 +49,13 @@ class HmacSha256Stream {
   std::unique_ptr<evp_mac_ctx_st, Free> context_;
 };
 
-// The same of one message.
 std::string HmacSha256Hex(absl::string_view key, absl::string_view message);
 
 // Standard base64 with padding. Decoding accepts exactly what encoding gives.
 std::string Base64Encode(absl::string_view bytes);
 absl::StatusOr<std::string> Base64Decode(absl::string_view text);
 
-// Lower-case hex, even length.
-absl::StatusOr<std::string> HexDecode(absl::string_view text);
+absl::StatusOr<std::string> HexDecode(absl::string_view text);  // lower-case, even length
 
 // Equal, in time that depends on the lengths only.
 bool ConstantTimeEqual(absl::string_view a, absl::string_view b);

@@ -23,8 +23,7 @@ constexpr size_t kMaxReasonLength = 200;
 
 absl::Status Malformed(absl::string_view what) { return InvalidField("public_key", what); }
 
-// The lines before a key, by name.
-using Lines = std::map<std::string, std::string>;
+using Lines = std::map<std::string, std::string>;  // before a key, by name
 
 absl::Status AddLine(absl::string_view line, Lines& lines) {
   const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(line, absl::MaxSplits(": ", 1));

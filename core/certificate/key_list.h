@@ -1,13 +1,11 @@
-// Public keys with what their owner says about them: when they were made, retired, revoked. As text, a list of keys is
-// a file of PEM blocks with lines of explanation before each, which RFC 7468 allows and every reader of PEM skips:
-//
+// Public keys with when they were made, retired, revoked. As text, a file of PEM blocks with explanatory lines before
+// each (RFC 7468; every reader of PEM skips them):
 //   Key-Id: 5f0c...
 //   Created: 2026-01-02T03:04:05Z
 //   Retired: 2026-07-01T00:00:00Z
 //   Revoked: 2026-07-02T00:00:00Z
 //   Reason: the backup tape was stolen
 //   -----BEGIN PUBLIC KEY-----
-//   ...
 #ifndef DPAR_CORE_CERTIFICATE_KEY_LIST_H_
 #define DPAR_CORE_CERTIFICATE_KEY_LIST_H_
 
@@ -23,13 +21,10 @@
 
 namespace dpar {
 
-// Keys of a list: one a day for 27 years.
-inline constexpr size_t kMaxListedKeys = 10'000;
+inline constexpr size_t kMaxListedKeys = 10'000;  // one a day for 27 years
 
-// A retired key signs no more, and what it signed stays valid. A revoked key may have been in other hands: nothing that
-// it signed can be relied upon, whenever it claims to be from.
+// What a retired key signed stays valid. A revoked key may have been in other hands: trust nothing that it signed.
 struct KnownKey {
-  // A key that nothing is known about but that it is trusted.
   KnownKey(VerifyingKey verifying_key) : key(std::move(verifying_key)) {}  // NOLINT(google-explicit-constructor)
 
   VerifyingKey key;
@@ -39,20 +34,18 @@ struct KnownKey {
   std::string revoke_reason;
 };
 
-// "2026-01-02T03:04:05Z".
-std::string KeyTimeText(absl::Time time);
+std::string KeyTimeText(absl::Time time);  // "2026-01-02T03:04:05Z"
 
-// OK for a reason that a list can hold: one line of 1 to 200 printable ASCII characters without a space at either end.
+// OK for one line of 1 to 200 printable ASCII characters without a space at either end.
 absl::Status ValidateRevokeReason(absl::string_view reason);
 
 std::string FormatKeyList(const std::vector<KnownKey>& keys);
 
-// One key or more, with lines before them or without. INVALID_ARGUMENT for anything that is not an Ed25519 public key
-// in PEM, a Key-Id that is not its key's, a line that is repeated, not known or malformed, and a key that is listed
-// twice: a line that was meant to revoke a key must not be overlooked.
+// One key or more, with lines before them or not. INVALID_ARGUMENT for anything but Ed25519 public keys in PEM, another
+// key's Key-Id, a repeated, unknown or malformed line, and a key listed twice: no revocation may be overlooked.
 absl::StatusOr<std::vector<KnownKey>> ParseKeyList(absl::string_view text);
 
-// Adds `more` to `keys`. Of a key that both have, the earlier revocation counts, and what `keys` says of it otherwise.
+// Of a key in both, the earlier revocation counts, and otherwise what `keys` says.
 void MergeKeys(const std::vector<KnownKey>& more, std::vector<KnownKey>& keys);
 
 }  // namespace dpar

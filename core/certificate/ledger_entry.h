@@ -1,5 +1,4 @@
-// What the hash of a ledger entry covers. The server chains its ledger with it, and whoever verifies a certificate
-// recomputes it, without the server, from what the certificate states.
+// What the hash of a ledger entry covers. The server chains its ledger with it; verifiers recompute it.
 #ifndef DPAR_CORE_CERTIFICATE_LEDGER_ENTRY_H_
 #define DPAR_CORE_CERTIFICATE_LEDGER_ENTRY_H_
 
@@ -10,7 +9,7 @@
 
 namespace dpar {
 
-// Every column of an entry as it is stored, and the hash of the entry before it. The texts are the caller's.
+// An entry's columns as stored, and the hash of the entry before it. The caller owns the texts.
 struct ChainedEntry {
   absl::string_view budget_id;
   absl::string_view previous_hash;  // empty before the first

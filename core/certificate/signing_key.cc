@@ -16,8 +16,7 @@ namespace dpar {
 namespace {
 
 constexpr size_t kSignatureBytes = 64;
-// Far above any Ed25519 key in PEM.
-constexpr size_t kMaxPemBytes = 16384;
+constexpr size_t kMaxPemBytes = 16384;  // far above any Ed25519 key in PEM
 
 using Bio = std::unique_ptr<BIO, decltype(&BIO_free)>;
 using DigestContext = std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)>;
@@ -35,7 +34,7 @@ absl::Status CryptographyFailed() {
   return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, "the cryptographic library failed");
 }
 
-// An encrypted key is refused; without this, OpenSSL would ask for its password at the terminal.
+// Without this, OpenSSL would ask for an encrypted key's password at the terminal.
 int RefusePassword(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*context*/) { return -1; }
 
 using PemReader = EVP_PKEY* (*)(BIO*, EVP_PKEY**, pem_password_cb*, void*);
@@ -62,7 +61,7 @@ std::string Contents(BIO* bio) {
   return size > 0 ? std::string(data, static_cast<size_t>(size)) : std::string();
 }
 
-// The PEM SubjectPublicKeyInfo of a key; empty when memory is exhausted.
+// Empty when memory is exhausted.
 std::string PublicPem(EVP_PKEY* key) {
   const Bio bio(BIO_new(BIO_s_mem()), &BIO_free);
   return bio != nullptr && PEM_write_bio_PUBKEY(bio.get(), key) == 1 ? Contents(bio.get()) : std::string();

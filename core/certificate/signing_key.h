@@ -10,15 +10,14 @@
 
 namespace dpar {
 
-// A public key. The key id is the SHA-256 of its SubjectPublicKeyInfo (DER) in lower-case hex.
+// The key id is the SHA-256 of the SubjectPublicKeyInfo (DER) in lower-case hex.
 class VerifyingKey {
  public:
-  // Reads a PEM SubjectPublicKeyInfo. INVALID_ARGUMENT unless it holds an Ed25519 key.
+  // INVALID_ARGUMENT unless the PEM SubjectPublicKeyInfo holds an Ed25519 key.
   static absl::StatusOr<VerifyingKey> FromPem(absl::string_view pem);
 
   [[nodiscard]] const std::string& key_id() const { return key_id_; }
   [[nodiscard]] const std::string& pem() const { return pem_; }
-  // True when `signature` is this key's signature of `message`.
   [[nodiscard]] bool Verify(absl::string_view message, absl::string_view signature) const;
 
  private:
@@ -28,16 +27,15 @@ class VerifyingKey {
   std::string pem_;
 };
 
-// A private key with its public half.
 class SigningKey {
  public:
   static absl::StatusOr<SigningKey> Generate();
-  // Reads a PEM PKCS#8 private key. INVALID_ARGUMENT unless it holds an Ed25519 key.
+  // INVALID_ARGUMENT unless the PEM PKCS#8 private key is an Ed25519 key.
   static absl::StatusOr<SigningKey> FromPem(absl::string_view pem);
 
   [[nodiscard]] const VerifyingKey& verifying_key() const { return verifying_key_; }
   [[nodiscard]] std::string private_pem() const;
-  // The 64-byte signature of `message`. Any number of threads may sign at once.
+  // 64 bytes. Any number of threads may sign at once.
   [[nodiscard]] absl::StatusOr<std::string> Sign(absl::string_view message) const;
 
  private:

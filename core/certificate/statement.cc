@@ -9,13 +9,12 @@
 #include "core/status_macros.h"
 #include "core/strict_json.h"
 
-// The fixed texts below are part of kPredicateType: once it is released, changing one means a new version of it, since
-// certificates that were signed with the old text must keep verifying.
+// The fixed texts are part of kPredicateType: changing one needs a new version, since old certificates must still
+// verify.
 namespace dpar {
 namespace {
 
-// Fields of a plan that are not under mechanism.plan: event has its own place, price_units is ledger.units, and
-// left_units is about other jobs.
+// Fields not under mechanism.plan: event has its own place, price_units is ledger.units, left_units is other jobs'.
 const std::set<std::string>& FieldsBesideThePlan() {
   static const auto* const fields = new std::set<std::string>{"event", "price_units", "left_units"};
   return *fields;
@@ -29,7 +28,7 @@ constexpr const char* kUnit = "one node: its feature row, its label and every ed
 constexpr const char* kRelation =
     "node removal in zero-out form: one node loses its features, its label and its edges while its slot stays; both "
     "directions count and the larger is charged";
-// Behind kRelation where the price rests on a degree promise, with the promise between the two.
+// Follow kRelation where the price rests on a degree promise, which stands between the two.
 constexpr const char* kPromisedDegree = "; no node of either graph has more than ";
 constexpr const char* kPromiseOrigin =
     " neighbours, which the dataset's owner declared before the upload and the server checked before sealing it: about "
@@ -75,7 +74,7 @@ std::string Relation(const v1::Plan& plan) {
                                : kRelation;
 }
 
-// What graphs the cap is about: the degree promise stands between the two.
+// The degree promise stands between the two.
 constexpr const char* kCapRelation =
     "all jobs charged to this budget together, under the relation of node removal in zero-out form";
 constexpr const char* kEveryGraph =
@@ -94,7 +93,6 @@ std::string CapRelation(const Statement& statement) {
              : absl::StrCat(kCapRelation, kEveryGraph);
 }
 
-// A degree promise, or null for none.
 Json Promised(int64_t max_degree) { return max_degree > 0 ? Json(max_degree) : Json(nullptr); }
 
 Json Unprotected(const Statement& statement) {
@@ -118,14 +116,14 @@ Json Unprotected(const Statement& statement) {
   if (statement.max_degree > 0) {
     add("degree promise D", statement.max_degree);
   }
-  // Also where this dataset has none: the same content was checked against it.
+  // Also where this dataset has no degree promise: the same content was checked against it.
   if (statement.cap_max_degree > 0) {
     add("smallest degree promise for this content", statement.cap_max_degree);
   }
   return list;
 }
 
-// A plan of DPAR without DP-APPR trains on the nodes' own features, whatever its method was named after.
+// Without DP-APPR, a plan of DPAR trains on the nodes' own features, whatever its method's name.
 std::string Description(const v1::Plan& plan) {
   const MethodTraits* traits = FindMethod(plan.method());
   if (traits != nullptr && traits->structure.has_value() && !plan.has_structure()) {

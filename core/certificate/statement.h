@@ -1,4 +1,4 @@
-// What a privacy certificate states, as an in-toto Statement v1. docs/certificate.md describes every field.
+// What a privacy certificate states, as an in-toto Statement v1 (docs/certificate.md).
 #ifndef DPAR_CORE_CERTIFICATE_STATEMENT_H_
 #define DPAR_CORE_CERTIFICATE_STATEMENT_H_
 
@@ -17,10 +17,10 @@ namespace dpar {
 
 inline constexpr absl::string_view kStatementType = "https://in-toto.io/Statement/v1";
 inline constexpr absl::string_view kPredicateType = "urn:dpar:privacy-certificate:v1";
-// Of the accountant that this program has. A change that can give another epsilon for the same event is a new one.
+// A change that can give another epsilon for the same event needs a new version.
 inline constexpr int64_t kAccountantVersion = 1;
 
-// What a certificate states. All of it is public.
+// All of it is public.
 struct Statement {
   // File name to SHA-256 (lower-case hex): model.pt and model.npz.
   std::map<std::string, std::string> subjects;
@@ -29,15 +29,13 @@ struct Statement {
   std::string dataset;         // tenants/{t}/datasets/{d}
   std::string dataset_digest;  // under the dataset's own key
   PublicSizes sizes;
-  // The degree promise that the dataset's owner made, whatever the method; 0: none.
-  int64_t max_degree = 0;
+  int64_t max_degree = 0;  // the owner's degree promise, whatever the method; 0: none
   bool is_public = false;  // then nothing is guaranteed, and the first field says so
   v1::Plan plan;           // as executed
-  // What the accountant gives for plan.event at plan.delta: at most plan.epsilon. Unused for public data.
+  // For plan.event at plan.delta: at most plan.epsilon. Unused for public data.
   double accountant_epsilon = 0;
   int64_t accountant_version = kAccountantVersion;
-  // What was released of the held-out slots; there exactly when plan.evaluation is.
-  std::optional<v1::Evaluation> evaluation;
+  std::optional<v1::Evaluation> evaluation;  // exactly when plan.evaluation is
 
   // The ledger entry that paid for it. Empty budget for public data.
   std::string budget;  // tenants/{t}/datasets/{d}/budget
@@ -64,15 +62,13 @@ struct Statement {
   std::string created_at;  // RFC 3339, UTC
 };
 
-// The statement as JSON bytes: fixed key order, numbers that round-trip. plan.left_units is not part of it.
+// Fixed key order, numbers that round-trip. plan.left_units is not part of it.
 std::string StatementToJson(const Statement& statement);
 
-// The rules that names, digests, texts and numbers of a statement keep. INVALID_ARGUMENT naming the field.
-absl::Status ValidateStatement(const Statement& statement);
+absl::Status ValidateStatement(const Statement& statement);  // INVALID_ARGUMENT naming the field
 
-// Accepts exactly what StatementToJson gives for a statement that keeps the rules: it is read, written again and
-// compared. A field that is missing, unknown, mistyped, repeated or out of order, a changed fixed text, or another
-// spelling of a number is INVALID_ARGUMENT naming the field.
+// Accepts exactly what StatementToJson gives for a valid statement: reads it, writes it again and compares.
+// INVALID_ARGUMENT names a missing, unknown, mistyped, repeated, misplaced or differently spelled field.
 absl::StatusOr<Statement> StatementFromJson(absl::string_view json);
 
 }  // namespace dpar

@@ -1,5 +1,4 @@
-// The rules that a well-formed statement keeps: StatementFromJson applies them to what it read, SignStatement to what
-// it is about to write.
+// The rules of a well-formed statement, for what StatementFromJson read and what SignStatement is about to write.
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -25,10 +24,8 @@ namespace {
 constexpr size_t kSha256HexLength = 64;
 constexpr size_t kMaxSubjects = 16;
 constexpr int64_t kMaxSize = int64_t{1} << 31;
-// Far above any event's text, and far below the limit on a whole statement.
-constexpr size_t kMaxTextLength = size_t{1} << 16;
-// So that sums of two stay in range.
-constexpr int64_t kMaxUnits = (int64_t{1} << 62) - 1;
+constexpr size_t kMaxTextLength = size_t{1} << 16;     // far above any event's text, far below the limit on a statement
+constexpr int64_t kMaxUnits = (int64_t{1} << 62) - 1;  // sums of two stay in range
 constexpr int64_t kMaxAccountantVersion = 1000;
 constexpr double kMaxEpsilon = 1e9;
 
@@ -50,7 +47,7 @@ absl::Status ValidateName(absl::string_view field, absl::string_view name, absl:
   return valid ? absl::OkStatus() : InvalidField(field, absl::StrCat(field, " must be a name like ", pattern));
 }
 
-// Texts that are neither names nor digests: printable ASCII, so that they look like what they are.
+// Printable ASCII, so that texts look like what they are.
 absl::Status ValidateText(absl::string_view field, absl::string_view text) {
   const bool printable = std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
   if (text.empty() || text.size() > kMaxTextLength || !printable) {
@@ -59,7 +56,6 @@ absl::Status ValidateText(absl::string_view field, absl::string_view text) {
   return absl::OkStatus();
 }
 
-// Of a name in its form: the first two parts.
 absl::string_view TenantOf(absl::string_view name) { return name.substr(0, name.find('/', name.find('/') + 1)); }
 
 absl::Status ValidateSubjects(const std::map<std::string, std::string>& subjects) {
@@ -142,7 +138,6 @@ absl::Status ValidatePromises(const Statement& statement) {
     return InvalidField("predicate.mechanism.plan.max_degree",
                         "predicate.mechanism.plan.max_degree must be that of dataset.max_degree");
   }
-  // Public data has no budget.
   DPAR_RETURN_IF_ERROR(
       ValidateRange("predicate.ledger.cap_max_degree", statement.cap_max_degree, 0, statement.is_public ? 0 : slots));
   const bool within =
@@ -170,7 +165,8 @@ absl::Status ValidateSoftware(const Statement& statement) {
   absl::Time time;
   std::string error;
   if (!ValidateText("predicate.created_at", statement.created_at).ok() || !absl::EndsWith(statement.created_at, "Z") ||
-      !absl::ParseTime(absl::RFC3339_full, statement.created_at, &time, &error)) {
+      !absl::ParseTime(absl::RFC3339_full, statement.created_at, &time, &error) ||
+      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", time, absl::UTCTimeZone()) != statement.created_at) {
     return InvalidField("predicate.created_at", "predicate.created_at must be an RFC 3339 time in UTC, ending in Z");
   }
   return absl::OkStatus();

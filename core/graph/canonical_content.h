@@ -1,4 +1,3 @@
-// The content of a graph as bytes that a keyed digest is taken of.
 #ifndef DPAR_CORE_GRAPH_CANONICAL_CONTENT_H_
 #define DPAR_CORE_GRAPH_CANONICAL_CONTENT_H_
 
@@ -12,8 +11,7 @@
 
 namespace dpar {
 
-// Calls `visit` with the bytes of CanonicalContent (core/graph/graph.h), in order and at most a mebibyte at a time,
-// without a copy of them. CANCELLED once `report` says no.
+// Visits the bytes of CanonicalContent (graph.h) in order, up to 1 MiB at once. CANCELLED once `report` says no.
 absl::Status VisitCanonicalContent(const GraphView& graph,
                                    const std::function<void(std::span<const std::byte> piece)>& visit,
                                    const StageReport& report);

@@ -12,7 +12,6 @@
 namespace dpar {
 namespace {
 
-// Neighbouring rows that a thread takes at once.
 constexpr int64_t kBlockRows = int64_t{1} << 14;
 
 // An entry whose reverse is missing carries the sign bit until the reverse is there.
@@ -98,8 +97,7 @@ std::vector<int32_t> MarkOneWayEntries(const std::vector<int64_t>& offsets, Stag
   return missing;
 }
 
-// Leaves a gap at the end of each row for what it lacks. A row moves towards the end or stays, so that going from the
-// last to the first overwrites none that has yet to move.
+// Leaves a gap at the end of each row for what it lacks. Rows only move towards the end, so the last moves first.
 void OpenGaps(const std::vector<int32_t>& missing, int64_t total, StageMeter& meter, std::vector<int64_t>& offsets,
               std::vector<int32_t>& columns) {
   StageMeter::Counter counter(meter);
@@ -123,7 +121,6 @@ void OpenGaps(const std::vector<int32_t>& missing, int64_t total, StageMeter& me
   }
 }
 
-// Puts the reverse of each marked entry into the gap of its row, and takes the mark away.
 void FillGaps(const std::vector<int64_t>& offsets, StageMeter& meter, std::vector<int32_t>& missing,
               std::vector<int32_t>& columns) {
   ForEachRow(offsets, meter, [&](size_t row) {

@@ -1,10 +1,7 @@
-// Where the edges of a file become canonical: undirected, ascending, once each, no self loops.
-//
-// It works in place, because edges are the largest part of most graphs and a second copy of them decides how large a
-// graph a machine can read. Besides the edges it takes 4 bytes a row. Missing directions are appended within the
-// capacity of `columns`: a caller that reserves twice the entries before it fills them pays address space alone, since
-// pages that nothing touches are never resident. Without that capacity the entries are copied once to a larger block.
-// The capacity that is left is kept: giving it back would copy every entry to save address space.
+// Makes the edges of a file canonical, in place: undirected, ascending, once each, no self loops. Memory besides the
+// edges: 4 bytes a row. Missing directions go into the spare capacity of `columns`; without it, every entry is copied
+// once to a larger block. Reserving twice the entries costs address space alone, as untouched pages are never resident.
+// Spare capacity is kept, because giving it back would copy every entry.
 #ifndef DPAR_CORE_GRAPH_CANONICAL_EDGES_H_
 #define DPAR_CORE_GRAPH_CANONICAL_EDGES_H_
 
@@ -22,10 +19,9 @@ struct EdgeChanges {
   int64_t edges_symmetrised = 0;   // edges that stood in one direction only
 };
 
-// Rewrites compressed rows (columns in 0..rows-1). Time O(rows + entries * log(longest row)); the search for missing
-// directions, which is most of it, runs on every core.
+// Rewrites rows with columns in 0..rows-1. Time O(rows + entries * log(longest row)), most of it on every core.
 EdgeChanges CanonicaliseEdges(std::vector<int64_t>& offsets, std::vector<int32_t>& columns);
-// The same, told how far it is. CANCELLED once `report` says no; the rows are then good for nothing.
+// The same with progress. CANCELLED once `report` says no; the rows are then unusable.
 absl::StatusOr<EdgeChanges> CanonicaliseEdges(std::vector<int64_t>& offsets, std::vector<int32_t>& columns,
                                               const StageReport& report);
 

@@ -1,4 +1,4 @@
-// The one place where feature rows become canonical: columns strictly ascending, no zeros.
+// Makes feature rows canonical: columns strictly ascending, no zeros.
 #ifndef DPAR_CORE_GRAPH_CANONICAL_FEATURES_H_
 #define DPAR_CORE_GRAPH_CANONICAL_FEATURES_H_
 
@@ -11,17 +11,16 @@
 
 namespace dpar {
 
-// A row that names a column twice. Which of the values is meant nobody can say, so readers refuse it.
+// A row that names a column twice. Readers refuse it, because its value is ambiguous.
 struct RepeatedFeature {
   int64_t row = 0;
   int32_t column = 0;
 };
 
-// Sorts the rows and drops zeros in place, and adds to `zeros_dropped`. Gives the first row that repeats a column,
-// zeros included; the rows are then good for nothing. Time O(rows + entries) besides the sort of unsorted rows. Besides
-// the rows it takes memory for the longest row that is not sorted.
+// Works in place and adds to `zeros_dropped`. Returns the first row that repeats a column, zeros included; the rows are
+// then unusable. Time O(rows + entries) plus sorting; memory for the longest unsorted row.
 std::optional<RepeatedFeature> CanonicaliseFeatures(SparseRows& rows, int64_t& zeros_dropped);
-// The same, told how far it is. CANCELLED once `report` says no; the rows are then good for nothing.
+// The same with progress. CANCELLED once `report` says no; the rows are then unusable.
 absl::StatusOr<std::optional<RepeatedFeature>> CanonicaliseFeatures(SparseRows& rows, int64_t& zeros_dropped,
                                                                     const StageReport& report);
 

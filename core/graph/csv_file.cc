@@ -35,10 +35,8 @@ class Extent {
     return absl::OkStatus();
   }
 
-  // From now on nothing beyond is admitted.
   void Fix() { fixed_ = true; }
 
-  // Takes an index that this line names.
   absl::StatusOr<int32_t> Admit(const CsvLines& lines, int64_t index) {
     if (index < 0 || (fixed_ && index >= count_)) {
       return lines.Refuse("is out of range");
@@ -61,7 +59,6 @@ class Extent {
   bool fixed_ = false;
 };
 
-// Calls visit() for every line of data.
 template <typename Visit>
 absl::Status ForEachLine(CsvLines& lines, const Visit& visit) {
   bool any = false;
@@ -153,7 +150,7 @@ absl::Status Reader::FillSparse(const std::string& path) {
   if (!repeated.has_value()) {
     return absl::OkStatus();
   }
-  // The error names the line, which is looked for in the file.
+  // Find the line that the error names.
   DPAR_ASSIGN_OR_RETURN(CsvLines lines, CsvLines::Open(path, "features", 3));
   bool found = false;
   DPAR_RETURN_IF_ERROR(ForEachLine(lines, [&]() -> absl::Status {

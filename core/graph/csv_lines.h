@@ -1,10 +1,7 @@
-// Text files of separated fields, a line at a time, plain or gzip; which of the two, their content says.
-//
-// The separator is a comma, a tab, a semicolon or spaces: the first of these, in this order, that the first line of
-// data holds. Spaces around fields do not count, and several spaces separate as one does. Empty lines and lines that
-// begin with # are passed over, and so is the first line that is left when none of its fields is a number, a header,
-// where the caller allows one: in files that go by position it cannot be told from the first node. A byte order mark
-// and lines that end as on Windows are fine. Memory: one line and two buffers.
+// Reads lines of separated fields, plain or gzip as the content says. The separator is the first of comma, tab,
+// semicolon and space that the first data line holds; several spaces separate as one, and spaces around fields do not
+// count. Skips empty lines, lines that begin with #, and a header (a first line without a number) unless the caller
+// forbids it. Accepts a byte order mark and CRLF. Memory: one line and two buffers.
 #ifndef DPAR_CORE_GRAPH_CSV_LINES_H_
 #define DPAR_CORE_GRAPH_CSV_LINES_H_
 
@@ -26,31 +23,27 @@ namespace dpar {
 
 class CsvLines {
  public:
-  // `array` names the file in errors. NOT_FOUND when it cannot be opened. A line longer than 4096 bytes is refused, or
-  // than 32 bytes a field where that is more.
+  // `array` names the file in errors. NOT_FOUND if it cannot be opened. Longest line: max(4096, 32 * max_fields) bytes.
   static absl::StatusOr<CsvLines> Open(const std::string& path, absl::string_view array, int64_t max_fields);
 
-  // Refuses a header from here on: the first line is data whatever it holds.
+  // For files that go by position, where a header cannot be told from the first node: the first line is data.
   void ForbidHeader() { header_allowed_ = false; }
 
-  // Moves on to the next line of data. False when there is none; then the file was read to its end and is whole.
+  // Moves to the next data line. False once the file was read to its end and is whole.
   absl::StatusOr<bool> Next();
 
-  // Of the line that Next moved to. More than `max_fields` are shown as max_fields + 1.
+  // Of the current line. More than `max_fields` are shown as max_fields + 1.
   [[nodiscard]] std::span<const std::string_view> fields() const { return fields_; }
-  // Empty lines that were passed over since the last line of data or the header.
+  // Empty lines since the last data line or the header.
   [[nodiscard]] int64_t blank_lines() const { return blank_lines_; }
 
-  // The line is refused unless it has `count` fields.
   [[nodiscard]] absl::Status CheckFieldCount(int64_t count) const;
-  // A field as an integer. What does not fit becomes the nearest that does: it is out of every range.
+  // An integer that does not fit becomes the nearest that does, out of every range. A number is a finite float32.
   [[nodiscard]] absl::StatusOr<int64_t> Integer(size_t field) const;
-  // A field as a finite float32.
   [[nodiscard]] absl::StatusOr<float> Number(size_t field) const;
 
-  // INVALID_GRAPH at this line; the position counts lines from 1.
+  // INVALID_GRAPH at this line (position: lines from 1), or for the whole file.
   [[nodiscard]] absl::Status Refuse(absl::string_view fault) const;
-  // INVALID_GRAPH for the whole file.
   [[nodiscard]] absl::Status RefuseFile(absl::string_view fault) const;
 
  private:
@@ -60,9 +53,8 @@ class CsvLines {
 
   CsvLines(gzFile_s* file, absl::string_view array, int64_t max_fields);
 
-  // Makes `line` the next line of the file, without its end. False at the end of the file.
+  // False at the end of the file. `line` comes without its end.
   absl::StatusOr<bool> ReadLine(std::string_view& line);
-  // More bytes after those in the buffer.
   absl::Status Refill();
   void Split(std::string_view line, char separator);
   [[nodiscard]] bool HasNumber() const;

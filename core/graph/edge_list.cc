@@ -8,7 +8,7 @@ namespace dpar {
 
 void FillEdges(const std::vector<Edge>& edges, ImportedGraph& result) {
   Graph& graph = result.graph;
-  // Every edge may stand in one direction only. Room for the other costs address space alone until it is used.
+  // An edge may stand in one direction only. Space for the other costs address space alone until it is used.
   graph.neighbours.reserve(2 * edges.size());
   graph.neighbours.resize(edges.size());
   graph.edge_offsets = FillRows(graph.sizes.node_count, edges, [&graph](size_t position, const Edge& edge) {

@@ -58,8 +58,7 @@ struct Order {
   double power = 1;             // a uniform number u stands for the place at the share u^power of a run
 };
 
-// With weights x^(-1/(g-1)) at the share x of a run, the places up to x hold the share x^((g-2)/(g-1)) of all weight.
-// The inverse of that draws places by weight.
+// Weights x^(-1/(g-1)) give the places up to x the share x^((g-2)/(g-1)) of all weight; its inverse draws by weight.
 double PowerOf(double degree_exponent) {
   return degree_exponent == 0 ? 1 : (degree_exponent - 1) / (degree_exponent - 2);
 }
@@ -89,7 +88,6 @@ std::vector<int32_t> LabelNodes(const Order& order) {
   return labels;
 }
 
-// A place of the class, by weight.
 int64_t DrawWithin(const Order& order, size_t label, RandomSource& random) {
   const int64_t start = order.starts[label];
   const int64_t size = order.starts[label + 1] - start;

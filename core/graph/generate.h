@@ -1,5 +1,4 @@
-// Synthetic graphs: a stochastic block model with class-dependent sparse features, its nodes all alike or with degrees
-// that follow a power law. Made from parameters alone, so they are public and hold nobody's data.
+// Synthetic graphs, public because made from parameters alone: stochastic block model, class-dependent sparse features.
 #ifndef DPAR_CORE_GRAPH_GENERATE_H_
 #define DPAR_CORE_GRAPH_GENERATE_H_
 
@@ -22,21 +21,12 @@ struct GeneratorOptions {
   double signal = 0.5;             // probability that an entry comes from the class's own block of columns, 0..1
 };
 
-// Classes differ in size by at most one node, in random order. nodes * average_degree / 2 edges are drawn. With a
-// degree exponent g, both ends of an edge are drawn with weights x^(-1/(g-1)), x a node's place in a random order of
-// its class as a share of the class (Chung-Lu), so that degrees above k become as rare as k^(1-g).
-//
-// Self loops are dropped and repeated edges merged, so the mean degree falls short of average_degree: by less than 0.1%
-// for nodes all alike in classes a thousand times as large as the degree, and by more the heavier the tail, because the
-// largest nodes draw each other again and again. At degree 20 in 4 classes:
-//
-//   degree_exponent      3       2.5     2.1
-//   100,000 nodes        0.3%    3.6%    56%
-//   1,000,000 nodes      0.04%   1.3%    49%
-//
-// INVALID_ARGUMENT names the option that is out of range; nodes * average_degree may be at most 400 million,
-// nodes * features_per_node 2 billion. Time
-// O(nodes * (features_per_node + average_degree)) besides the sort of rows; memory twice that of the graph.
+// Classes differ in size by at most one node, in random order. Draws nodes * average_degree / 2 edges. With a degree
+// exponent g, both ends are drawn with weights x^(-1/(g-1)), x a node's place in a random order of its class as a share
+// of the class (Chung-Lu), so that degrees above k become as rare as k^(1-g). Self loops are dropped and repeated edges
+// merged, which lowers the mean degree: hardly for even degrees, by half at exponent 2.1.
+// INVALID_ARGUMENT names the option. nodes * average_degree is at most 400 million, nodes * features_per_node 2
+// billion. Time O(nodes * (features_per_node + average_degree)) plus sorting; memory twice the graph.
 absl::StatusOr<Graph> GenerateGraph(const GeneratorOptions& options, RandomSource& random);
 
 }  // namespace dpar

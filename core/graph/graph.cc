@@ -15,7 +15,6 @@ std::span<const Entry> RowOf(std::span<const int64_t> offsets, std::span<const E
   return entries.subspan(first, last - first);
 }
 
-// Appends the neighbours that are in the subgraph, by their new numbers.
 void AppendNeighbours(std::span<const int32_t> neighbours, const std::vector<int32_t>& new_number, Graph& subgraph) {
   const auto row_start = static_cast<std::ptrdiff_t>(subgraph.neighbours.size());
   for (const int32_t neighbour : neighbours) {
@@ -70,7 +69,7 @@ absl::StatusOr<Graph> InducedSubgraph(const GraphView& graph, std::span<const in
   subgraph.labels.reserve(nodes.size());
   subgraph.edge_offsets.reserve(nodes.size() + 1);
   subgraph.features.offsets.reserve(nodes.size() + 1);
-  // An array that grows copies all it has at once, and nobody could stop that. Room that stays unused takes no memory.
+  // A growing array copies all its entries without asking `keep_going`. Unused capacity takes no memory.
   subgraph.neighbours.reserve(neighbours);
   subgraph.features.columns.reserve(entries);
   subgraph.features.values.reserve(entries);
@@ -96,7 +95,7 @@ std::string CanonicalContent(const GraphView& graph) {
   const auto append = [&content](std::span<const std::byte> piece) {
     content.append(reinterpret_cast<const char*>(piece.data()), piece.size());
   };
-  // Nobody asks it to stop, so it does not.
+  // It cannot be stopped, so it cannot fail.
   VisitCanonicalContent(graph, append, AlwaysGoOn).IgnoreError();
   return content;
 }

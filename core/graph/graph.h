@@ -23,7 +23,6 @@ struct PublicSizes {
   bool operator==(const PublicSizes&) const = default;
 };
 
-// Edges in compressed rows, without owning them.
 struct EdgesView {
   std::span<const int64_t> offsets;     // node count + 1 entries, non-decreasing, first 0
   std::span<const int32_t> neighbours;  // within a row strictly ascending
@@ -36,7 +35,6 @@ struct EdgesView {
   [[nodiscard]] int64_t largest_degree() const;
 };
 
-// Rows of (column, value) pairs in compressed form, without owning them.
 struct SparseRowsView {
   std::span<const int64_t> offsets;  // row count + 1 entries, non-decreasing, first 0
   std::span<const int32_t> columns;  // within a row strictly ascending
@@ -49,8 +47,7 @@ struct SparseRowsView {
 
 // A canonical graph: edges symmetric, ascending within a row, without duplicates or self loops; feature columns
 // strictly ascending within a row, values finite and not zero; labels in -1..c-1. Only readers, the generator and
-// sealed files make one, so everything after them may rely on it. A view owns nothing: what it was made from must
-// outlive it.
+// sealed files make one, so later code relies on it. What the view was made from must outlive it.
 struct GraphView {
   PublicSizes sizes;
   EdgesView edges;
@@ -71,7 +68,7 @@ struct SparseRows {
   bool operator==(const SparseRows&) const = default;
 };
 
-// A canonical graph in memory. It converts to a view of itself, so whatever takes a view takes it.
+// A canonical graph in memory. It converts to a view of itself.
 struct Graph {
   PublicSizes sizes;
   std::vector<int64_t> edge_offsets = {0};
@@ -93,8 +90,7 @@ Graph InducedSubgraph(const GraphView& graph, std::span<const int32_t> nodes);
 absl::StatusOr<Graph> InducedSubgraph(const GraphView& graph, std::span<const int32_t> nodes,
                                       const std::function<bool()>& keep_going);
 
-// Bytes that determine the content (N, d, edges, features, labels) and nothing else, for keyed digests. Two files with
-// the same canonical graph give the same bytes.
+// Bytes that the content (N, d, edges, features, labels) alone determines, and that determine it, for keyed digests.
 std::string CanonicalContent(const GraphView& graph);
 
 }  // namespace dpar

@@ -9,7 +9,7 @@
 
 namespace dpar {
 
-// The name that stands in `array` when the container itself is at fault.
+// The `array` of errors in the container itself.
 inline constexpr absl::string_view kWholeFile = "file";
 
 // INVALID_ARGUMENT / INVALID_GRAPH: "<array> <fault>".

@@ -22,7 +22,6 @@ constexpr char kLabels[] = "labels";
 constexpr char kNumClasses[] = "num_classes";
 constexpr int64_t kMaxColumn = std::numeric_limits<int32_t>::max();
 
-// The four arrays of one compressed sparse matrix.
 struct SparseNames {
   std::string data;
   std::string indices;
@@ -30,7 +29,7 @@ struct SparseNames {
   std::string shape;
 };
 
-// Where things stand in the file, and the sizes that its shapes claim.
+// Array names in the file, and the sizes that its shapes claim.
 struct Layout {
   SparseNames adjacency;
   std::optional<SparseNames> sparse_features;
@@ -154,7 +153,6 @@ absl::Status ReadIntegers(NpzFile& file, const std::string& name, const Visit& v
   });
 }
 
-// The same for numbers of any type.
 template <typename Visit>
 absl::Status ReadNumbers(NpzFile& file, const std::string& name, const Visit& visit) {
   return file.ReadChunks(name, [&](int64_t position, const NpyChunk& chunk) {
@@ -180,7 +178,7 @@ absl::StatusOr<std::vector<int64_t>> ReadInt64(NpzFile& file, const std::string&
   return result;
 }
 
-// Appends integers in low..high, which must fit int32, to `out`, which has room for them.
+// Appends integers in low..high, which must fit int32, to `out`, which has space for them.
 absl::Status ReadInt32(NpzFile& file, const std::string& name, int64_t low, int64_t high, std::vector<int32_t>& out) {
   return ReadIntegers(file, name, [&](int64_t position, const auto& entries) -> absl::Status {
     for (size_t i = 0; i < entries.size(); ++i) {
@@ -228,7 +226,6 @@ struct IndexRows {
   std::vector<int32_t> columns;
 };
 
-// What a matrix may hold.
 struct MatrixBounds {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -236,8 +233,7 @@ struct MatrixBounds {
   int64_t max_entries = 0;
 };
 
-// indptr and indices of a matrix. All three lengths are compared, and the limit applied, before an entry is read. Room
-// is reserved for `room` times the entries.
+// Compares all three lengths and applies the limit before it reads an entry. Reserves `room` times the entries.
 absl::StatusOr<IndexRows> ReadIndices(NpzFile& file, const SparseNames& names, const MatrixBounds& bounds,
                                       size_t room) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> indices_shape, file.ReadShape(names.indices));
@@ -263,7 +259,7 @@ absl::StatusOr<IndexRows> ReadIndices(NpzFile& file, const SparseNames& names, c
   return result;
 }
 
-// The weights say nothing more than that there is an edge, or the file is refused.
+// Refuses weights that say more than that there is an edge.
 absl::Status CheckWeights(NpzFile& file, const std::string& name) {
   std::variant<int64_t, double> first;
   return ReadNumbers(file, name, [&](int64_t position, const auto& weights) -> absl::Status {
@@ -287,7 +283,7 @@ absl::Status CheckWeights(NpzFile& file, const std::string& name) {
 }
 
 absl::Status ReadEdges(NpzFile& file, const Layout& layout, const GraphLimits& limits, ImportedGraph& result) {
-  // Every edge may stand in one direction only. Room for the other costs address space alone until it is used.
+  // An edge may stand in one direction only. Space for the other costs address space alone until it is used.
   constexpr size_t kRoomForBothDirections = 2;
   const SparseNames& names = layout.adjacency;
   const MatrixBounds bounds = {layout.node_count, layout.node_count, "max_edges", limits.max_edges};
@@ -329,7 +325,6 @@ absl::Status MakeFeaturesCanonical(const SparseNames& names, const StageReport& 
   return absl::OkStatus();
 }
 
-// Reads the matrix twice, to count what is not zero and then to keep it.
 absl::Status ReadDenseFeatures(NpzFile& file, const Layout& layout, const GraphLimits& limits, SparseRows& rows) {
   if (layout.feature_count > limits.max_feature_entries / layout.node_count) {
     return LimitError("max_feature_entries", limits.max_feature_entries);
@@ -353,7 +348,6 @@ absl::Status ReadDenseFeatures(NpzFile& file, const Layout& layout, const GraphL
   });
 }
 
-// num_classes, when the file has it.
 absl::StatusOr<std::optional<int64_t>> ReadNumClasses(NpzFile& file, const GraphLimits& limits) {
   if (!file.Contains(kNumClasses)) {
     return std::optional<int64_t>();
@@ -399,7 +393,6 @@ absl::StatusOr<std::vector<int32_t>> ReadLabels(NpzFile& file, int64_t node_coun
   return labels;
 }
 
-// Bytes that ReadGraphFile reads of the arrays.
 int64_t BytesToRead(const NpzFile& file, const Layout& layout) {
   const auto matrix = [&file](const SparseNames& names) {
     return file.BytesOf(names.data) + file.BytesOf(names.indices) + file.BytesOf(names.indptr);
@@ -412,7 +405,7 @@ int64_t BytesToRead(const NpzFile& file, const Layout& layout) {
 
 absl::Status Stopped() { return absl::CancelledError("reading the graph was stopped"); }
 
-// Sorts and tidies what was read. Edges take longer: every one is searched for from its other end.
+// Edges take longer: each is searched for from its other end.
 absl::Status MakeCanonical(const Layout& layout, const StageReport& report, ImportedGraph& result) {
   if (!report(0)) {
     return Stopped();

@@ -1,11 +1,7 @@
 // Graph files in the gnn-benchmark npz layout: adj_{data,indices,indptr,shape}, attr_{data,indices,indptr,shape},
-// labels, and optionally num_classes. The spelling adj_matrix.data (and so on) is read too.
-//
-// Reading takes at most 1.5 times the memory of the graph, so that a machine can read whatever it can hold: arrays come
-// in chunks and go straight to their places, edge weights are looked at and forgotten, edges are made canonical in
-// place (core/graph/canonical_edges.h), and a dense feature matrix is read twice, first to count what is not zero, so
-// that nothing has to grow. Repeated edges, self loops and stored zeros of the file count as part of the graph: they
-// are held until they are dropped. Time O(nodes + entries * log(longest row)).
+// labels, and optionally num_classes. The spelling adj_matrix.data (and so on) is read too. Reading takes at most 1.5
+// times the memory of the graph with its repeated edges, self loops and stored zeros: arrays come in chunks, edges
+// become canonical in place, and a dense matrix is read twice. Time O(nodes + entries * log(longest row)).
 #ifndef DPAR_CORE_GRAPH_GRAPH_FILE_H_
 #define DPAR_CORE_GRAPH_GRAPH_FILE_H_
 
@@ -46,18 +42,17 @@ struct ImportedGraph {
   bool classes_counted = false;  // the class count is the highest label + 1, for want of a stated one
 };
 
-// How far reading is, stage by stage. Arrays are read first, then made canonical.
+// Progress by stage: arrays are read first, then made canonical.
 struct ReadReports {
   StageReport parsing = AlwaysGoOn;
   StageReport validating = AlwaysGoOn;
 };
 
-// Reads, validates and canonicalises. Directed edges are symmetrised, duplicates merged, self loops dropped; weights
-// are refused unless all equal. With `declared`, the file must have exactly those sizes (class count: no label at or
-// above it). Without it, the class count is num_classes of the file, or the highest label + 1. Errors are
-// INVALID_ARGUMENT / INVALID_GRAPH (metadata: array, position), or RESOURCE_EXHAUSTED / LIMIT_EXCEEDED; they hold no
-// value of the file. A dense attr_matrix or attr (rows x features) is read too. NOT_FOUND when the file cannot be
-// opened. Arrays with other names are ignored, unread. CANCELLED, within milliseconds, once a report says no.
+// Reads, validates and canonicalises: edges symmetrised, duplicates merged, self loops dropped; weights must be equal.
+// With `declared`, the file must have these sizes (labels: below the class count); else the class count is num_classes,
+// or the highest label + 1. A dense attr_matrix or attr (rows x features) is read too; other arrays are not. Errors
+// hold no value of the file: INVALID_ARGUMENT / INVALID_GRAPH (metadata: array, position), RESOURCE_EXHAUSTED /
+// LIMIT_EXCEEDED, NOT_FOUND if it cannot be opened, CANCELLED in milliseconds once a report says no.
 absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const GraphLimits& limits,
                                             const std::optional<PublicSizes>& declared,
                                             const ReadReports& reports = {});

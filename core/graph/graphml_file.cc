@@ -24,7 +24,6 @@ namespace {
 
 constexpr absl::string_view kArray = "graphml";
 
-// What a key's values are to us.
 struct Key {
   enum class Meaning { kIgnored, kFeature, kLabel, kClassCount };
   Meaning meaning = Meaning::kIgnored;
@@ -86,7 +85,7 @@ class Reader {
                                                                    : Refuse("begins a second graph or a nested one");
     }
     if (event.name == "node" || event.name == "edge") {
-      // Elsewhere it would be taken for one of the graph where it ends.
+      // Elsewhere its end tag would count as one of the graph's.
       if (!Within("graph")) {
         return Refuse("holds a node or an edge that is not directly within the graph");
       }
@@ -230,7 +229,7 @@ class Reader {
     graph.sizes = {static_cast<int64_t>(nodes_.size()), columns_,
                    stated_classes_ > 0 ? stated_classes_ : int64_t{highest} + 1};
     FillEdges(edges_, result_);
-    // An edge of GraphML stands once, whichever way it points: that it is made symmetric is no change.
+    // GraphML names an edge once, whichever way it points, so making it symmetric is no change.
     result_.report.edges_symmetrised = 0;
     if (CanonicaliseFeatures(graph.features, result_.report.zero_features_dropped).has_value()) {
       return GraphError(kArray, "gives a node the same feature twice");

@@ -21,7 +21,7 @@ absl::StatusOr<Graph> KeepSlots(const GraphView& graph, std::span<const int64_t>
   result.labels.reserve(is_kept.size());
   result.edge_offsets.reserve(is_kept.size() + 1);
   result.features.offsets.reserve(is_kept.size() + 1);
-  // An array that grows copies all it has at once, and nobody could stop that. Room that stays unused takes no memory.
+  // A growing array copies all its entries without asking `keep_going`. Unused capacity takes no memory.
   result.neighbours.reserve(neighbours);
   result.features.columns.reserve(entries);
   result.features.values.reserve(entries);

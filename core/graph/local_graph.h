@@ -20,8 +20,7 @@ class LocalGraph {
   // The errors of ReadGraphFile or of SealedGraph::Open, whichever the file begins as.
   static absl::StatusOr<LocalGraph> Open(const std::string& path);
 
-  // Views last as long as this object stays where it is. Sections of a sealed graph are verified when they are first
-  // asked for, so this is where damage shows.
+  // Views last while this object stays in place. A sealed graph is verified here, on first use, section by section.
   [[nodiscard]] absl::StatusOr<EdgesView> Edges() const;
   [[nodiscard]] absl::StatusOr<GraphView> View() const;
 
@@ -37,11 +36,10 @@ class LocalGraph {
   std::variant<ImportedGraph, SealedGraph> graph_;
 };
 
-// Whether a graph would be written sealed, or as npz, under this name; neither for any other ending.
 bool IsSealedName(absl::string_view path);
 bool IsNpzName(absl::string_view path);
 
-// Writes the graph as its name says. INVALID_ARGUMENT for any other ending.
+// Writes the format that the name ends in. INVALID_ARGUMENT for any other ending.
 absl::Status WriteLocalGraph(const std::string& path, const GraphView& graph);
 
 }  // namespace dpar

@@ -19,8 +19,7 @@ constexpr size_t kMaxShapeDigits = 18;  // so that a dimension always fits int64
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// A cursor over the dictionary literal. Each Take function consumes what it names, or leaves the cursor and gives
-// nothing.
+// Reads the dictionary literal. Each Take function consumes what it names, or leaves the cursor and gives nothing.
 class Cursor {
  public:
   explicit Cursor(absl::string_view text) : text_(text) {}

@@ -20,8 +20,8 @@ struct NpyHeader {
   int64_t count = 1;  // product of shape; count * item_bytes does not overflow
 };
 
-// Parses the dictionary. Refused: anything else than that literal, object and structured types, big-endian numbers,
-// widths that NpyArray cannot hold, text of rank 1 or more, Fortran order of rank 2 or more, sizes that overflow.
+// Refuses anything but that literal, object and structured types, big-endian numbers, widths that NpyArray cannot hold,
+// text of rank 1 or more, Fortran order of rank 2 or more, and sizes that overflow.
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view array, absl::string_view dictionary);
 
 // Magic, version 1.0, length and dictionary, padded to a multiple of 64 bytes as numpy does.

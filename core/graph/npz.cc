@@ -33,7 +33,7 @@ constexpr size_t kMaxNameBytes = 128;
 constexpr uint32_t kMaxHeaderBytes = 1 << 16;
 constexpr int64_t kMaxTextBytes = int64_t{16} << 20;
 constexpr size_t kChunkBytes = 1 << 18;
-// Deflate cannot expand a byte to more than 1032, so a claim beyond that is a lie, found before memory is taken for it.
+// Deflate expands a byte to at most 1032. A larger claim is refused before memory is taken for it.
 constexpr uint64_t kMaxDeflateRatio = 1032;
 constexpr uint64_t kDeflateSlackBytes = 4096;
 
@@ -63,8 +63,7 @@ class Descriptor {
   int value_;
 };
 
-// An array's name from its entry's name. Names are shown in messages and never used as paths; still, one that could
-// be a path or hold control characters has no business in an npz file.
+// The array's name, shown in messages and never used as a path; none if it could be a path or has control characters.
 std::optional<std::string> ArrayName(const char* entry_name) {
   if (entry_name == nullptr) {
     return std::nullopt;
@@ -126,7 +125,6 @@ absl::Status ReadExactly(zip_file_t* entry, absl::string_view array, void* out, 
   return absl::OkStatus();
 }
 
-// Widens entries that stand at `position` of the array.
 template <typename Stored, typename Target>
 absl::Status Widen(absl::string_view array, int64_t position, std::span<const Stored> stored, std::span<Target> out) {
   for (size_t i = 0; i < stored.size(); ++i) {
@@ -138,7 +136,6 @@ absl::Status Widen(absl::string_view array, int64_t position, std::span<const St
   return absl::OkStatus();
 }
 
-// Reads `Stored` entries a chunk at a time and visits them as `Target`.
 template <typename Stored, typename Target>
 absl::Status VisitNumbers(zip_file_t* entry, absl::string_view array, int64_t count, const NpyVisitor& visit) {
   constexpr bool kWidens = !std::is_same_v<Stored, Target>;
@@ -238,14 +235,12 @@ absl::Status VisitEntries(zip_file_t* entry, absl::string_view name, const NpyHe
   }
 }
 
-// Bytes of the array in memory when all of it is kept, where narrow numbers are widened. Does not overflow once the
-// stored bytes passed.
+// Bytes of the whole array with narrow numbers widened. Does not overflow once the stored bytes passed.
 int64_t BytesInMemory(const NpyHeader& header) {
   const int64_t wide = header.kind == NpyKind::kUnsigned && header.item_bytes == 4 ? 8 : 4;
   return header.count * std::max(header.item_bytes, wide);
 }
 
-// Appends a chunk to an array of `count` entries.
 template <typename Entry>
 void Append(std::span<const Entry> chunk, int64_t count, NpyArray& array) {
   if (!std::holds_alternative<std::vector<Entry>>(array.data)) {
@@ -257,7 +252,7 @@ void Append(std::span<const Entry> chunk, int64_t count, NpyArray& array) {
 }
 void Append(absl::string_view text, int64_t /*count*/, NpyArray& array) { array.data = std::string(text); }
 
-// An array that was opened, with the cursor at its first entry.
+// The cursor of `entry` stands at the first entry of the array.
 struct OpenedArray {
   Entry entry;
   NpyHeader header;
@@ -278,7 +273,7 @@ struct NpzFile::State {
 
   absl::StatusOr<OpenedArray> OpenArray(const std::string& name);
   absl::StatusOr<zip_stat_t> CheckEntry(const std::string& name, zip_uint64_t index) const;
-  // Holds the array against the limits.
+  // Counts the array against the limits.
   absl::Status Charge(const std::string& name, const NpyHeader& header);
   absl::Status Visit(const std::string& name, const OpenedArray& array, const NpyVisitor& visit);
 };

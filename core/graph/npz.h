@@ -1,6 +1,5 @@
-// numpy's npz container, as far as numbers go: a zip of little-endian arrays. Object arrays are refused, never
-// unpickled, and nothing is allocated before the sizes in the file were checked against the limits. Arrays are read in
-// chunks of a quarter of a mebibyte, so that a reader of large graphs holds its result and little else.
+// numpy's npz container: a zip of little-endian arrays, read in chunks of 256 KiB. Object arrays are refused, never
+// unpickled, and sizes are checked against the limits before anything is allocated.
 #ifndef DPAR_CORE_GRAPH_NPZ_H_
 #define DPAR_CORE_GRAPH_NPZ_H_
 
@@ -34,9 +33,8 @@ struct NpyView {
       data;
 };
 
-// Consecutive entries of one array, in the types of NpyArray.
 using NpyChunk = decltype(NpyView::data);
-// `position` counts the entries before the chunk, which is gone when the visit returns.
+// `position` counts the entries before the chunk, which is valid only during the visit.
 using NpyVisitor = std::function<absl::Status(int64_t position, const NpyChunk& chunk)>;
 
 struct NpzLimits {
@@ -45,9 +43,8 @@ struct NpzLimits {
   int64_t max_total_bytes = int64_t{8} << 30;  // after decompression, all arrays that are read together
 };
 
-// An npz file open for reading. Only arrays that are asked for are read, so object arrays that nobody asks for do no
-// harm. Errors are INVALID_ARGUMENT / INVALID_GRAPH and name the array; a file that cannot be opened is NOT_FOUND. An
-// array whose shape changes between two calls is refused, so a caller may rely on the shape that it saw first.
+// Reads only arrays that are asked for. Errors are INVALID_ARGUMENT / INVALID_GRAPH and name the array; NOT_FOUND if
+// the file cannot be opened. Callers may rely on the shape they saw first: an array whose shape changes is refused.
 class NpzFile {
  public:
   static absl::StatusOr<NpzFile> Open(const std::string& path, const NpzLimits& limits);
@@ -61,18 +58,15 @@ class NpzFile {
   // The shape alone, from the array's header.
   absl::StatusOr<std::vector<int64_t>> ReadShape(absl::string_view name);
 
-  // The whole array.
   absl::StatusOr<NpyArray> ReadArray(absl::string_view name);
 
-  // Visits the entries in order, a chunk at a time; an array without entries is one empty chunk, text is one chunk.
-  // Ends with the visitor's first error. What was visited can be relied on once the call returned OK: the checksum is
-  // compared at the end. An array may be read again, and counts against the limits once.
+  // Visits chunks in order until the visitor fails; an empty array or a text is one chunk. Entries can be relied on
+  // after OK only: the checksum is compared at the end. An array that is read again counts against the limits once.
   absl::Status ReadChunks(absl::string_view name, const NpyVisitor& visit);
 
-  // Bytes of an array that is read, for who wants to say how far reading is: what the file claims, or the limit.
+  // For progress: bytes of an array to read, as the file claims, or the limit.
   [[nodiscard]] int64_t BytesOf(absl::string_view name) const;
-  // From now on `callback` is told after every chunk how many bytes were read in all. Reading is CANCELLED once it says
-  // no.
+  // Calls `callback` after every chunk with the bytes read in all. Reading is CANCELLED once it says no.
   void OnBytesRead(std::function<bool(int64_t bytes)> callback);
 
  private:

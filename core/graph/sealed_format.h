@@ -1,15 +1,12 @@
 // The bytes of a sealed graph, for its writer and its reader.
-//
 //   0      magic, format version
 //   16     N, d, c
 //   40     six sections: offset, length in bytes, XXH3-128
 //   232    zeros
 //   4080   XXH3-128 of the 4080 bytes before it
 //   4096   the sections, in the order of Section, each from a multiple of 4096 on; zeros up to the next multiple
-//
-// Numbers are little-endian. Magic, version and the place of the header's checksum are the same in every later version,
-// so that an older program can tell a newer file from a damaged one. The checksums find accidents; they are no seal
-// against somebody who can write the file.
+// Numbers are little-endian. Later versions keep magic, version and the place of the header's checksum, so that an
+// older program can tell a newer file from a damaged one. Checksums find accidents, not tampering.
 #ifndef DPAR_CORE_GRAPH_SEALED_FORMAT_H_
 #define DPAR_CORE_GRAPH_SEALED_FORMAT_H_
 
@@ -46,7 +43,7 @@ enum class Section : size_t {
 inline constexpr size_t kSectionCount = 6;
 inline constexpr std::array<absl::string_view, kSectionCount> kSectionNames = {
     "edge_offsets", "neighbours", "feature_offsets", "feature_columns", "feature_values", "labels"};
-// The name that stands for the header where a section's would.
+// Stands for the header where a section's name would.
 inline constexpr absl::string_view kHeaderName = "header";
 
 struct SealedChecksum {
@@ -62,7 +59,6 @@ struct SealedSection {
   SealedChecksum checksum;
 };
 
-// The first page of the file.
 struct SealedHeader {
   std::array<char, 8> magic = kSealedMagic;
   uint64_t version = kSealedVersion;
@@ -80,7 +76,6 @@ constexpr uint64_t RoundUpToPage(uint64_t bytes) {
   return (bytes + kSealedPageBytes - 1) / kSealedPageBytes * kSealedPageBytes;
 }
 
-// The checksum of bytes that come in pieces.
 class ChecksumStream {
  public:
   ChecksumStream();
@@ -102,7 +97,7 @@ SealedChecksum ChecksumOf(const SealedHeader& header);
 // Whether ids of nodes, feature columns and classes fit 32 bits.
 bool FitsSealedFile(const PublicSizes& sizes);
 
-// A section whose length in bytes cannot be that of a graph of these sizes, if there is one. The sizes fit.
+// A section whose length does not fit a graph of these sizes, if any. FitsSealedFile must hold.
 std::optional<Section> FindMisfit(const PublicSizes& sizes, const std::array<uint64_t, kSectionCount>& bytes);
 
 }  // namespace dpar

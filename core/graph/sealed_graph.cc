@@ -46,7 +46,6 @@ absl::Status Damaged(const std::string& path, absl::string_view part, absl::stri
                    {{"resource", path}, {"section", std::string(part)}});
 }
 
-// A whole file, open and mapped for reading.
 class Mapping {
  public:
   Mapping(int descriptor, void* start, size_t bytes) : descriptor_(descriptor), start_(start), bytes_(bytes) {}
@@ -64,7 +63,7 @@ class Mapping {
 
   [[nodiscard]] const std::byte* start() const { return static_cast<const std::byte*>(start_); }
 
-  // How these pages will be read. Only speed hangs on it, so that it may fail.
+  // Only speed depends on it, so it may fail.
   void Advise(uint64_t offset, uint64_t bytes, int advice) const {
     madvise(static_cast<std::byte*>(start_) + offset, bytes, advice);
   }
@@ -75,7 +74,7 @@ class Mapping {
   size_t bytes_;
 };
 
-// The header as it is in the file, read and not mapped: what was checked cannot change afterwards.
+// Reads and does not map: what was checked cannot change afterwards.
 absl::StatusOr<SealedHeader> ReadHeader(int descriptor, uint64_t file_bytes, const std::string& path) {
   SealedHeader header;
   header.magic = {};
@@ -106,7 +105,7 @@ PublicSizes SizesOf(const SealedHeader& header) {
   return {header.node_count, header.feature_count, header.class_count};
 }
 
-// What a header with a right checksum says must still agree with itself and with the file.
+// A header with a right checksum must still agree with itself and with the file.
 absl::Status CheckLayout(const SealedHeader& header, uint64_t file_bytes, const std::string& path) {
   if (header.version != kSealedVersion || !FitsSealedFile(SizesOf(header))) {
     return Damaged(path, kHeaderName, "its version or sizes are out of range");
@@ -157,7 +156,6 @@ bool GoodEntries(std::span<const Entry> entries, KeepGoing& keep_going, const Is
   });
 }
 
-// Whether these are the offsets of rows with `entries` entries together.
 bool GoodOffsets(std::span<const int64_t> offsets, size_t entries, KeepGoing& keep_going) {
   return offsets.front() == 0 && offsets.back() == static_cast<int64_t>(entries) &&
          GoodBlocks(static_cast<int64_t>(offsets.size()) - 1, keep_going, [&](int64_t first, int64_t last) {
@@ -171,8 +169,7 @@ bool GoodOffsets(std::span<const int64_t> offsets, size_t entries, KeepGoing& ke
 
 enum class OwnColumn { kAllowed, kForbidden };
 
-// Whether every row is strictly ascending in 0..limit-1, and without its own number where that is forbidden. The
-// offsets are good.
+// Whether every row is strictly ascending in 0..limit-1, without its own number where forbidden. Needs good offsets.
 bool GoodRows(std::span<const int64_t> offsets, std::span<const int32_t> columns, int64_t limit, OwnColumn own,
               KeepGoing& keep_going) {
   const std::function<bool()> ask = std::ref(keep_going);
@@ -200,7 +197,6 @@ bool GoodRows(std::span<const int64_t> offsets, std::span<const int32_t> columns
 }  // namespace
 
 struct SealedGraph::State {
-  // A section's verdict, found on first use.
   struct Verdict {
     std::mutex mutex;
     std::optional<absl::Status> status;  // guarded by mutex
@@ -223,7 +219,7 @@ struct SealedGraph::State {
 
   // The section's verdict, or CANCELLED.
   absl::Status Verify(Section section, KeepGoing& keep_going);
-  // Once told to stop, these say anything.
+  // Their results mean nothing once told to stop.
   absl::Status VerifySection(Section section, KeepGoing& keep_going);
   [[nodiscard]] absl::Status VerifyBytes(Section section, KeepGoing& keep_going) const;
   [[nodiscard]] absl::Status VerifyStructure(Section section, KeepGoing& keep_going) const;
@@ -251,8 +247,7 @@ absl::Status SealedGraph::State::VerifySection(Section section, KeepGoing& keep_
   } else if (section == Section::kFeatureColumns) {
     DPAR_RETURN_IF_ERROR(Verify(Section::kFeatureOffsets, keep_going));
   }
-  // Verifying goes from front to back, so the kernel may read further ahead than it does for a reader of rows, who goes
-  // anywhere. Asking for the whole section at once would push out other pages when it is larger than memory.
+  // The kernel may read further ahead here. Asking for a whole section larger than memory would push out other pages.
   const SealedSection& place = header.sections[static_cast<size_t>(section)];
   mapping.Advise(place.offset, place.bytes, MADV_SEQUENTIAL);
   const absl::Cleanup as_before = [&] { mapping.Advise(place.offset, place.bytes, MADV_NORMAL); };
@@ -260,8 +255,7 @@ absl::Status SealedGraph::State::VerifySection(Section section, KeepGoing& keep_
   return VerifyStructure(section, keep_going);
 }
 
-// The checksum, and that nothing was written behind the section. Read as a file is, not through the mapping: a disk
-// that cannot give the bytes is then an error like any other, where touching the page would end the process.
+// Reads the file, not the mapping: a failing disk is then an error, where touching a page would end the process.
 absl::Status SealedGraph::State::VerifyBytes(Section section, KeepGoing& keep_going) const {
   const SealedSection& place = header.sections[static_cast<size_t>(section)];
   std::vector<std::byte> chunk(std::min<uint64_t>(kChunkBytes, RoundUpToPage(place.bytes)));

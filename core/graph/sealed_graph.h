@@ -1,16 +1,10 @@
-// A dataset's graph on disk: compressed rows with 32-bit ids and 64-bit offsets, mapped into memory and read in place.
-// The bytes are described in sealed_format.h.
-//
-// Opening reads one page, whatever the size of the graph. Each section is verified when it is first asked for, once:
-// its checksum, and its structure, so that not even a file made with right checksums leads a reader out of bounds. That
-// takes time in proportion to the section, and no memory: pages belong to the kernel, which takes them back when it
-// needs them, so a graph may be larger than memory. Writing streams through one buffer.
-//
-// That every edge is there from both ends is not verified: it takes a search for every edge, no reader leaves its
-// bounds without it, and whoever writes a sealed graph made a canonical one before.
-//
-// A sealed file is replaced, never changed. Where somebody shortens it under the mapping, or the disk fails after a
-// section was verified, the kernel ends the process that reads there (SIGBUS).
+// A dataset's graph on disk (sealed_format.h): mapped compressed rows with 32-bit ids and 64-bit offsets.
+// Opening reads one page. Each section is verified once, on first use, in linear time and no memory: its checksum, and
+// its structure, so that even a file made with right checksums leads no reader out of bounds. The kernel takes pages
+// back when it needs them, so a graph may be larger than memory. Writing streams through one buffer. Not verified is
+// that every edge is there from both ends: it takes a search for each, and no reader leaves its bounds without it. A
+// sealed file is replaced, never changed. If it is shortened under the mapping, or the disk fails after a section was
+// verified, the kernel ends the reading process (SIGBUS).
 #ifndef DPAR_CORE_GRAPH_SEALED_GRAPH_H_
 #define DPAR_CORE_GRAPH_SEALED_GRAPH_H_
 
@@ -25,18 +19,16 @@
 
 namespace dpar {
 
-// Writes atomically and durably. The same graph gives the same bytes. INVALID_ARGUMENT / INVALID_GRAPH when the arrays
-// and the sizes of the graph do not fit each other. CANCELLED once `report` says no; no file is left then.
+// Writes atomically and durably; the same graph gives the same bytes. INVALID_ARGUMENT / INVALID_GRAPH if arrays and
+// sizes do not fit each other. CANCELLED, leaving no file, once `report` says no.
 absl::Status WriteSealedGraph(const std::string& path, const GraphView& graph, const StageReport& report = AlwaysGoOn);
 
-// Whether the file begins as a sealed graph does; no promise that it is a good one.
+// Whether the file begins as a sealed graph does; it may still be damaged.
 bool IsSealedGraph(const std::string& path);
 
-// A sealed graph, open for reading. Its views point into the mapping and last as long as it, also when it is moved.
-// Everything but moving is safe from many threads.
-//
-// A file that cannot be opened is NOT_FOUND / RESOURCE_NOT_FOUND; a damaged one DATA_LOSS / STORE_CORRUPT with the
-// section, or "header" or "file", in the metadata; one of a newer format FAILED_PRECONDITION / STORE_CORRUPT.
+// Views point into the mapping and last as long as it, also when it is moved. Everything but moving is thread-safe.
+// NOT_FOUND / RESOURCE_NOT_FOUND for a file that cannot be opened; DATA_LOSS / STORE_CORRUPT for a damaged one, with
+// the section, "header" or "file" in the metadata; FAILED_PRECONDITION / STORE_CORRUPT for a newer format.
 class SealedGraph {
  public:
   // Checks the header, and that sizes, sections and the length of the file agree.
@@ -48,14 +40,14 @@ class SealedGraph {
 
   [[nodiscard]] const PublicSizes& sizes() const;
 
-  // The edges, without a look at features and labels.
+  // Does not verify features and labels.
   [[nodiscard]] absl::StatusOr<EdgesView> Edges() const;
 
-  // Everything. `keep_going` is asked, from several threads, at least once for every 256 KB or 65,536 entries that are
-  // verified; CANCELLED once it says no, and what was not verified to its end is verified again the next time.
+  // Asks `keep_going`, from several threads, at least every 256 KB or 65,536 entries verified. CANCELLED once it says
+  // no; unfinished sections are verified again the next time.
   [[nodiscard]] absl::StatusOr<GraphView> View(const std::function<bool()>& keep_going = [] { return true; }) const;
 
-  // Verifies every section. The first fault, in the order of the file, if there is one.
+  // Verifies every section. Returns the first fault in the order of the file.
   [[nodiscard]] absl::Status Check() const;
 
  private:

@@ -63,7 +63,6 @@ absl::Status WriteAt(int descriptor, const std::string& path, uint64_t offset, B
   return absl::OkStatus();
 }
 
-// A file that is written from its start to its end.
 struct Output {
   int descriptor = -1;
   const std::string& path;
@@ -71,7 +70,6 @@ struct Output {
   double total_bytes = 0;
 };
 
-// Writes one section and its padding, and fills in its checksum.
 absl::Status WriteSection(const Output& output, Bytes bytes, SealedSection& section) {
   const int descriptor = output.descriptor;
   const std::string& path = output.path;

@@ -1,4 +1,3 @@
-// A random split of node slots into a training and a test part.
 #ifndef DPAR_CORE_GRAPH_SPLIT_H_
 #define DPAR_CORE_GRAPH_SPLIT_H_
 
@@ -15,9 +14,8 @@ struct SlotSplit {
   std::vector<int32_t> test;   // ascending
 };
 
-// round(test_share * node_count) slots, uniformly among all subsets of that size, are the test part. Drawn over slots
-// alone, never over labels or degrees, so the split is a public quantity. INVALID_ARGUMENT when
-// test_share is not in (0, 1) or leaves a part empty.
+// The test part is uniform among the subsets of round(test_share * node_count) slots. It never depends on labels or
+// degrees, so the split is public. INVALID_ARGUMENT unless test_share is in (0, 1) and no part is empty.
 absl::StatusOr<SlotSplit> SplitSlots(int64_t node_count, double test_share, RandomSource& random);
 
 }  // namespace dpar

@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kChunkBytes = 1 << 16;
 constexpr size_t kMaxTextBytes = 1 << 16;
 constexpr size_t kMaxDepth = 64;
-// A tag, a comment: Expat looks at one anew with every chunk until it is whole.
+// Limits a tag or a comment: Expat scans it again with every chunk until it is whole.
 constexpr int64_t kMaxTokenBytes = 1 << 20;
 
 std::string WithoutPrefix(absl::string_view name) {
@@ -24,7 +24,6 @@ std::string WithoutPrefix(absl::string_view name) {
   return std::string(colon == absl::string_view::npos ? name : name.substr(colon + 1));
 }
 
-// What Expat's calls have to do with.
 class Reader {
  public:
   Reader(absl::string_view array, const XmlVisitor& start, const XmlVisitor& end)
@@ -58,7 +57,7 @@ class Reader {
  private:
   [[nodiscard]] int64_t Line() const { return static_cast<int64_t>(XML_GetCurrentLineNumber(parser_.get())); }
 
-  // The first failure counts. Expat gives nothing more after it, but perhaps the end of an element without content.
+  // Keeps the first failure. After it, Expat may still report the end of an element without content.
   void Fail(const absl::Status& status) {
     if (failure_.ok() && !status.ok()) {
       failure_ = status;

@@ -1,5 +1,4 @@
-// The part of XML that graph files use: elements with attributes, and text. A document type is refused, and with it
-// every entity but XML's own five: nothing can make a small file large or reach outside of it.
+// Reads elements, attributes and text. Refuses document types, so no entity can expand a file or reach outside of it.
 #ifndef DPAR_CORE_GRAPH_XML_ELEMENTS_H_
 #define DPAR_CORE_GRAPH_XML_ELEMENTS_H_
 
@@ -21,8 +20,7 @@ struct XmlElement {
 };
 using XmlVisitor = std::function<absl::Status(const XmlElement& element)>;
 
-// Calls `start` and `end` where elements do, until one of them fails. `array` names the file in errors: NOT_FOUND when
-// it cannot be opened, INVALID_GRAPH at the line that is no XML, or no XML of this kind.
+// Stops when a visitor fails. NOT_FOUND if the file cannot be opened; INVALID_GRAPH in `array` at a line of other XML.
 absl::Status ReadXml(const std::string& path, absl::string_view array, const XmlVisitor& start, const XmlVisitor& end);
 
 }  // namespace dpar

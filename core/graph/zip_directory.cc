@@ -72,8 +72,7 @@ absl::Status CheckTrailer(absl::string_view tail, size_t position, int descripto
   if (entries > max_entries) {
     return TooManyEntries();
   }
-  // The four bytes of a trailer's magic may stand in compressed data by chance; only one that points at a directory
-  // is a directory.
+  // Compressed data may hold a trailer's magic by chance; only a trailer that points at a directory counts.
   const bool is_directory = ReadAt(descriptor, directory_offset, 4) == std::string(kEntryMagic);
   if (is_directory && directory_bytes > max_entries * kMaxBytesPerEntry) {
     return TooManyEntries();

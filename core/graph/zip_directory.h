@@ -1,4 +1,3 @@
-// A look at a zip archive's directory before libzip sees it.
 #ifndef DPAR_CORE_GRAPH_ZIP_DIRECTORY_H_
 #define DPAR_CORE_GRAPH_ZIP_DIRECTORY_H_
 
@@ -8,9 +7,8 @@
 
 namespace dpar {
 
-// libzip allocates one record for every entry that the archive claims to have, and a zip64 trailer of 56 bytes can
-// claim 2^64 of them. This refuses an archive whose trailer, any that libzip might pick, claims more than
-// `max_entries`, or a directory too large for so many.
+// Call before libzip, which allocates a record for every claimed entry: 56 bytes of zip64 trailer can claim 2^64.
+// Refuses more than `max_entries` in any trailer that libzip might pick, and a directory too large for so many.
 absl::Status CheckZipDirectory(int descriptor, int64_t file_bytes, int64_t max_entries);
 
 }  // namespace dpar

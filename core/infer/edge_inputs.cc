@@ -13,12 +13,11 @@
 namespace dpar {
 namespace {
 
-// Keeps a row's length at most 1 whatever the rounding of its norm and of its entries to floats.
+// Keeps a row's length at most 1 despite the rounding of its norm and of its entries to floats.
 constexpr double kUnitGuard = 1 - 0x1p-22;
 
 absl::Status Cancelled() { return absl::CancelledError("reading the graph was cancelled"); }
 
-// A network whose inputs are the rows as they are.
 Model NetworkOf(const Model& model) {
   Model network;
   network.transform = v1::RAW;
@@ -30,7 +29,6 @@ Model NetworkOf(const Model& model) {
   return network;
 }
 
-// Sums inputs without their bias, and hands over the columns that were touched.
 class InputSum {
  public:
   InputSum(const SparseRowsView& features, int64_t feature_count, v1::Transform transform)
@@ -51,7 +49,6 @@ class InputSum {
     }
   }
 
-  // Appends the sum from column `first` on, and starts again.
   void Take(int64_t first, SparseRows& rows) {
     std::sort(touched_.begin(), touched_.end());
     touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
@@ -113,8 +110,7 @@ void ScaleToUnit(std::span<const double> row, float* out) {
   for (const double entry : row) {
     square += entry * entry;
   }
-  // Of squares that are smaller, or nearly, no more than a few bits are left: the row would come out too long.
-  constexpr double kLeastSquare = 1e-303;
+  constexpr double kLeastSquare = 1e-303;  // smaller squares keep too few bits: the row would be too long
   const double scale = square >= kLeastSquare && std::isfinite(square) ? kUnitGuard / std::sqrt(square) : 0;
   std::transform(row.begin(), row.end(), out,
                  [scale](double entry) { return scale == 0 ? 0.0F : static_cast<float>(scale * entry); });

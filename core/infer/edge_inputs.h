@@ -1,6 +1,5 @@
-// What models that read edges see of a graph: a row of inputs for each node, made of what the node and its neighbours
-// have. Used by training, on rows that are then priced, and by prediction on the caller's graph.
-//
+// The inputs of models that read edges: a row for each node, made of the node and its neighbours, for training and for
+// prediction.
 //   kNeighbourMean  2 d columns: the node's own input z without its bias (input_rows.h), then the mean of those of its
 //                   neighbours, 0 for a node without any.
 //   kHops           hops + 1 blocks of e columns: the node's encoding relu(z W) scaled to length 1, then for each hop
@@ -23,9 +22,8 @@ namespace dpar {
 // Scales a row to a length of 1, in exact arithmetic never above it. Zero, or not finite: all entries become 0.
 void ScaleToUnit(std::span<const double> row, float* out);
 
-// The rows of kNeighbourMean, with the neighbours that `lists` has for each node. A row depends on the node's own
-// features, its list and the features of those in it, on nothing else. Time O(entries of all lists), memory that of the
-// result and O(d). Asks `keep_going` at the pace of core/pace.h; CANCELLED once it says no.
+// A row depends only on the node's own features, its list and the features of those in it. Time O(entries of all
+// lists), memory the result and O(d). Asks `keep_going` at the pace of core/pace.h; CANCELLED once it says no.
 absl::StatusOr<SparseRows> NeighbourMeanRows(const SparseRowsView& features, int64_t feature_count,
                                              const EdgesView& lists, v1::Transform transform,
                                              const std::function<bool()>& keep_going);
@@ -35,10 +33,9 @@ absl::StatusOr<NodeMatrix> EncodeRows(const SparseRowsView& features, int64_t fe
                                       const std::vector<float>& weights, int64_t encoder_size, int threads,
                                       const std::function<bool()>& keep_going);
 
-// Blocks of columns side by side, as the sparse rows that training and Logits take.
 SparseRows JoinBlocks(const std::vector<NodeMatrix>& blocks);
 
-// The model's logits on a graph, whatever it reads of it. CANCELLED once `keep_going` says no.
+// CANCELLED once `keep_going` says no.
 absl::StatusOr<NodeMatrix> GraphLogits(const Model& model, const GraphView& graph, int threads,
                                        const std::function<bool()>& keep_going);
 

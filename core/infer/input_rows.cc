@@ -6,7 +6,7 @@
 namespace dpar {
 namespace {
 
-// Bounds the relative error of a sum of `terms` products in double, with room for a few more operations.
+// Bounds the relative error of a sum of `terms` products in double and a few more operations.
 double RelativeError(size_t terms) { return 0x1p-52 * static_cast<double>(terms + 16); }
 
 }  // namespace
@@ -56,7 +56,7 @@ InputScale InputTransform::Scale(std::span<const int32_t> columns, std::span<con
   } else {
     const double unit = square > 0 ? 1 / std::sqrt(square) : 0;
     const double own = square > 0 ? 1 : 0;
-    // |u - m|^2 cancels where u is close to m: its error is relative to what it is the difference of.
+    // |u - m|^2 cancels where u is close to m: the error is relative to the two parts.
     const double parts = own + center_square_;
     const double difference = own - 2 * unit * CenterDot(columns, phi) + center_square_;
     const double distance_square = std::fmax(difference, 0) + 4 * error * parts;

@@ -11,8 +11,8 @@ namespace {
 using WeightMatrix = Eigen::Map<const NodeMatrix>;
 using DoubleRow = Eigen::RowVectorXd;
 
-// A model laid out for use. Sums are in double: where a row is close to the center, scale phi(x) W and shift m W are
-// large and nearly the same, and no sum of products of three floats overflows.
+// Sums are in double: near the center scale phi(x) W and shift m W nearly cancel, and products of floats cannot
+// overflow.
 class Layers {
  public:
   explicit Layers(const Model& model)
@@ -40,7 +40,6 @@ class Layers {
     }
   }
 
-  // relu(z W) V, or z W without a hidden layer.
   void Output(const DoubleRow& first_layer, DoubleRow& out) const {
     if (output_weights_.rows() == 0) {
       out = first_layer;

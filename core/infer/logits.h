@@ -11,12 +11,11 @@
 
 namespace dpar {
 
-// Logits lie within this, so that a model with absurd weights gives no infinities, whose differences are not numbers.
+// Keeps a model with absurd weights from giving infinities, whose differences are not numbers.
 inline constexpr double kLogitBound = 1e25;
 
-// One row of logits for each feature row; columns are below the model's feature count. The model is valid. Asks
-// `keep_going`, from several threads, for every block of rows and at the pace of core/pace.h; CANCELLED once it says
-// no.
+// One row of logits for each feature row. The model is valid; columns are below its feature count. Asks `keep_going`,
+// from several threads, for every block of rows and at the pace of core/pace.h; CANCELLED once it says no.
 absl::StatusOr<NodeMatrix> Logits(const Model& model, const SparseRowsView& features, int threads,
                                   const std::function<bool()>& keep_going);
 

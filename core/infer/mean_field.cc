@@ -11,15 +11,13 @@
 namespace dpar {
 namespace {
 
-// Rows of neighbours are added up in double: a node may have millions of them.
-using DoubleRow = Eigen::RowVectorXd;
+using DoubleRow = Eigen::RowVectorXd;  // sums are in double: a node may have millions of neighbours
 
 constexpr int kIterations = 30;
-// Added to the links between any two classes, as a share of all links, so that no class is without any.
+// Added between any two classes, as a share of all links, so that no class is without links.
 constexpr double kLinkSmoothing = 2e-3;
 constexpr float kLeastMessage = 1e-9F;
-// Probabilities below exp of this are 0: next to kLeastMessage they are nothing, and their products would be subnormal
-// numbers, which are slow.
+// Smaller exponentials are 0: they vanish next to kLeastMessage, and their products would be slow subnormal numbers.
 constexpr float kLeastExponent = -60;
 constexpr int64_t kMaxPartialSums = 64;
 
@@ -41,7 +39,7 @@ NodeMatrix SoftmaxRows(const NodeMatrix& scores, int threads) {
   return result;
 }
 
-// Rows first..last-1 of q^T A q. Blocks are short enough for sums in float.
+// Blocks are short enough for sums in float.
 Eigen::MatrixXd PartialLinks(const EdgesView& edges, const NodeMatrix& q, int64_t first, int64_t last) {
   Eigen::MatrixXd links = Eigen::MatrixXd::Zero(q.cols(), q.cols());
   NodeMatrix around(kRowBlock, q.cols());
@@ -59,8 +57,7 @@ Eigen::MatrixXd PartialLinks(const EdgesView& edges, const NodeMatrix& q, int64_
   return links;
 }
 
-// q^T A q: how much links each class with each. The nodes are cut into parts that follow from the sizes alone and are
-// added in order; the parts' sums take no more memory than q.
+// q^T A q: how much links each class with each. Parts follow from the sizes alone and are added in order.
 Eigen::MatrixXd Links(const EdgesView& edges, const NodeMatrix& q, int threads) {
   const int64_t least_part = std::max<int64_t>(kRowBlock, 2 * q.cols());
   const int64_t parts = std::clamp<int64_t>(q.rows() / least_part, 1, kMaxPartialSums);
@@ -74,7 +71,7 @@ Eigen::MatrixXd Links(const EdgesView& edges, const NodeMatrix& q, int threads) 
   return sums[0];
 }
 
-// psi: how much likelier than chance each class is linked to each.
+// psi: how much likelier than chance two classes are linked.
 Eigen::MatrixXf Affinity(const Eigen::MatrixXd& links, double edge_entries) {
   const auto classes = static_cast<double>(links.rows());
   Eigen::MatrixXd joint = links + links.transpose();
@@ -84,7 +81,6 @@ Eigen::MatrixXf Affinity(const Eigen::MatrixXd& links, double edge_entries) {
   return (mass.sum() * (inverse.asDiagonal() * joint * inverse.asDiagonal())).cast<float>();
 }
 
-// log(q psi^T + 1e-9): what each node tells its neighbours.
 void MakeMessages(const NodeMatrix& q, const Eigen::MatrixXf& psi, int threads, NodeMatrix& messages) {
   ForRowBlocks(q.rows(), threads, [&](int64_t first, int64_t last) {
     auto block = messages.middleRows(first, last - first);
@@ -96,7 +92,6 @@ void MakeMessages(const NodeMatrix& q, const Eigen::MatrixXf& psi, int threads, 
 }  // namespace
 
 NodeMatrix MeanField(const EdgesView& edges, NodeMatrix logits, double logit_noise, int threads) {
-  // U takes the logits' place.
   logits *= static_cast<float>(2 / std::sqrt(1 + std::numbers::pi * logit_noise * logit_noise / 8));
   NodeMatrix q = SoftmaxRows(logits, threads);
   if (edges.neighbours.empty()) {

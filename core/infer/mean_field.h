@@ -7,9 +7,8 @@
 
 namespace dpar {
 
-// The probabilities q, a row for each node, from H = `logits` with noise of standard deviation `logit_noise` in them;
-// softmax(U) where there is no edge. Logits are finite. Time 30 (2 E c + N c^2); memory three matrices of N x c floats,
-// `logits` being one of them.
+// Class probabilities, a row for each node, from H = `logits` (finite) with noise of standard deviation `logit_noise`;
+// softmax(U) without edges. Time 30 (2 E c + N c^2); memory three matrices of N x c floats, `logits` included.
 NodeMatrix MeanField(const EdgesView& edges, NodeMatrix logits, double logit_noise, int threads);
 
 }  // namespace dpar

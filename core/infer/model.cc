@@ -25,18 +25,17 @@ constexpr char kEncoderWeights[] = "encoder_weights";
 constexpr int64_t kMaxModelArrays = 8;
 
 constexpr int64_t kFormat = 1;
-// By ModelInputs.
-constexpr const char* kReads[] = {"features", "neighbour-mean", "hops"};
+constexpr const char* kReads[] = {"features", "neighbour-mean", "hops"};  // by ModelInputs
 constexpr int64_t kMaxHops = 100;
 
 absl::Status ModelError(absl::string_view why) { return InvalidField("model", absl::StrCat("not a model: ", why)); }
 
-// A fault of the container is a fault of the argument `model`; that there is no file is not.
+// A malformed file is a fault of the argument `model`; a missing file is not.
 absl::Status AsModelError(const absl::Status& status) {
   return absl::IsInvalidArgument(status) ? ModelError(status.message()) : status;
 }
 
-// Rows of a matrix with this many columns; -1 when the entries do not fill whole rows.
+// -1 when the entries do not fill whole rows.
 int64_t CountRows(const std::vector<float>& entries, int64_t columns) {
   const auto size = static_cast<int64_t>(entries.size());
   return columns >= 1 && size % columns == 0 ? size / columns : -1;
@@ -47,7 +46,7 @@ absl::Status ValidateShapes(const Model& model) {
     return ModelError("it must have at least one feature and one class");
   }
   const bool has_hops = model.reads == ModelInputs::kHops;
-  if (has_hops != (model.hops > 0) || has_hops != (model.encoder_size > 0) || model.hops > kMaxHops ||
+  if (has_hops != (model.hops > 0) || model.hops < 0 || has_hops != (model.encoder_size > 0) || model.hops > kMaxHops ||
       (has_hops ? CountRows(model.encoder_weights, model.encoder_size) - 1 != model.feature_count
                 : !model.encoder_weights.empty())) {
     return ModelError(
@@ -97,7 +96,6 @@ absl::Status ValidateTransform(const Model& model) {
   return absl::OkStatus();
 }
 
-// Fills everything but the arrays.
 absl::Status ReadHeader(const std::string& text, Model& model) {
   DPAR_ASSIGN_OR_RETURN(const Json header, ParseStrictJson(kHeader, text));
   int64_t format = 0;
@@ -172,7 +170,6 @@ absl::Status ReadCenter(NpzFile& file, Model& model) {
   return absl::OkStatus();
 }
 
-// The encoder's shape says how many features there are; ValidateShapes compares the rest.
 absl::Status ReadEncoder(NpzFile& file, Model& model) {
   if (model.reads != ModelInputs::kHops) {
     return absl::OkStatus();
@@ -210,7 +207,7 @@ absl::Status ValidateModel(const Model& model) {
 }
 
 std::string ModelHeader(const Model& model) {
-  // The plan is written as JSON is read back, so that a model that was read gives the same header again.
+  // Parsing the plan's text makes a model that was read give the same header again.
   return Json{{"format", kFormat},
               {"transform", v1::Transform_Name(model.transform)},
               {"logit_noise", model.logit_noise},

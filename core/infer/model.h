@@ -12,15 +12,13 @@
 
 namespace dpar {
 
-// What the inputs of a model are made of.
 enum class ModelInputs {
   kFeatures,       // a node's own features (core/infer/input_rows.h)
   kNeighbourMean,  // those and the mean over its neighbours (core/infer/edge_inputs.h): method sage
   kHops,           // its encoding, and sums over neighbours for some hops: method gap
 };
 
-// A softmax model over inputs z. Without a hidden layer, logits = z W; with one of width h, logits = relu(z W) V. The
-// last input is the bias. All of it is released, hence public.
+// A softmax model: logits = z W or, with hidden units, relu(z W) V. The last input is the bias. All of it is public.
 struct Model {
   v1::Transform transform = v1::SQRT_UNIT;
   int64_t feature_count = 0;          // d
@@ -36,30 +34,27 @@ struct Model {
   int64_t encoder_size = 0;            // kHops only: columns of the encoder's weights
   std::vector<float> encoder_weights;  // kHops only: (d + 1) x encoder_size, row-major; the last row is the bias
 
-  // Inputs besides the bias: d where it reads features alone.
   [[nodiscard]] int64_t input_count() const {
     if (reads == ModelInputs::kHops) {
       return (hops + 1) * encoder_size;
     }
     return reads == ModelInputs::kNeighbourMean ? 2 * feature_count : feature_count;
   }
-  // Columns of W.
   [[nodiscard]] int64_t width() const { return hidden_size > 0 ? hidden_size : class_count; }
 };
 
 // INVALID_ARGUMENT / INVALID_FIELD `model` unless sizes agree, numbers are finite, and plan is a JSON object.
 absl::Status ValidateModel(const Model& model);
 
-// What a model file says of itself: {"format": 1, "transform": ..., "logit_noise": ..., "reads": "features",
-// "neighbour-mean" or "hops", "hops": ..., "plan": {...}}.
+// {"format": 1, "transform": ..., "logit_noise": ..., "reads": "features", "neighbour-mean" or "hops", "hops": ...,
+// "plan": {...}}.
 std::string ModelHeader(const Model& model);
 
-// Writes an npz, atomically and deterministically: `header` (text), `weights`, and where there are any
-// `output_weights`, `center` and `encoder_weights`, all float32.
+// Writes an npz, atomically and deterministically: `header` (text) and float32 `weights`, and if present
+// `output_weights`, `center` and `encoder_weights`.
 absl::Status WriteModelFile(const std::string& path, const Model& model);
 
-// Reads and validates it. INVALID_ARGUMENT / INVALID_FIELD `model` for anything that is not a model file; NOT_FOUND
-// when there is none.
+// Reads and validates it. INVALID_ARGUMENT / INVALID_FIELD `model` for an invalid file; NOT_FOUND for none.
 absl::StatusOr<Model> ReadModelFile(const std::string& path);
 
 }  // namespace dpar

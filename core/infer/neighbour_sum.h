@@ -1,8 +1,6 @@
-// Sums of the neighbours' rows, which is what propagation spends its time on.
-//
-// Rows of neighbours lie anywhere in memory, so each is asked for some neighbours before its turn comes, also across
-// the end of a node's list; and they are added in vector types, since compilers make poor loops of widths they do not
-// know. Entries are added one by one in the order of the list: the result is that of the plain loop to the last bit.
+// Sums of the neighbours' rows, which take most of propagation's time. Rows are prefetched some neighbours ahead, also
+// across the end of a node's list, and added in vector types. Entries are added in the order of the list: the result is
+// that of the plain loop to the last bit.
 #ifndef DPAR_CORE_INFER_NEIGHBOUR_SUM_H_
 #define DPAR_CORE_INFER_NEIGHBOUR_SUM_H_
 
@@ -19,7 +17,6 @@ using FourFloats = float __attribute__((vector_size(16)));
 using TwoFloats = float __attribute__((vector_size(8)));
 using TwoDoubles = double __attribute__((vector_size(16)));
 
-// sum += row.
 inline void AddRow(const float* row, float* sum, size_t width) {
   size_t k = 0;
   for (; k + 4 <= width; k += 4) {
@@ -50,7 +47,6 @@ inline void AddRow(const float* row, double* sum, size_t width) {
   }
 }
 
-// Adds the rows of the node's neighbours to `sum`, which has an entry for each column.
 template <typename Number>
 void AddNeighbours(const EdgesView& edges, int64_t node, const NodeMatrix& rows, Number* sum) {
   constexpr std::ptrdiff_t kAhead = 12;  // neighbours

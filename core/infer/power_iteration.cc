@@ -9,7 +9,6 @@
 namespace dpar {
 namespace {
 
-// S_ij = left_i right_j wherever there is an entry.
 struct Factors {
   std::vector<float> left;
   std::vector<float> right;
@@ -37,8 +36,7 @@ NodeMatrix PowerIteration(const EdgesView& edges, const NodeMatrix& logits, cons
                           int threads) {
   const Factors factors = MakeFactors(edges, options);
   const auto alpha = static_cast<float>(options.alpha);
-  // What a step reads: right_j Q_j, so that nothing but rows is read along the edges.
-  NodeMatrix current = logits;
+  NodeMatrix current = logits;  // right_j Q_j: steps read only rows along the edges
   if (options.iterations > 0) {
     for (int64_t node = 0; node < logits.rows(); ++node) {
       current.row(node) *= factors.right[static_cast<size_t>(node)];

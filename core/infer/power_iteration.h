@@ -8,7 +8,6 @@
 
 namespace dpar {
 
-// Q_P of H = `logits`. O(P E c).
 NodeMatrix PowerIteration(const EdgesView& edges, const NodeMatrix& logits, const PredictOptions& options, int threads);
 
 }  // namespace dpar

@@ -19,10 +19,8 @@ namespace dpar {
 namespace {
 
 constexpr int64_t kMaxIterations = 1000;
-// Nodes that are predicted together where each stands for itself.
 constexpr int64_t kBlockNodes = 1 << 16;
 
-// The most probable class; the lowest of those that tie.
 Prediction FromLogits(std::span<const float> logits) {
   const auto best = std::max_element(logits.begin(), logits.end());
   double total = 0;

@@ -10,10 +10,9 @@ namespace dpar {
 
 using NodeMatrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Blocks do not follow the number of threads, so neither does anything that is computed block by block.
-inline constexpr int64_t kRowBlock = 256;
+inline constexpr int64_t kRowBlock = 256;  // fixed, so that results do not depend on the number of threads
 
-// Calls body(first, last) once for each block first..last-1 of 0..rows-1, on up to `threads` threads.
+// Calls body(first, last) once for each block first..last-1 of 0..rows-1.
 void ForRowBlocks(int64_t rows, int threads, const std::function<void(int64_t first, int64_t last)>& body);
 
 }  // namespace dpar

@@ -1,9 +1,6 @@
-// The methods of training: which rows each trains on, and what it says of itself. What it releases and the event tree
-// of that follow from its plan (plan_event.h).
-//
-// A row is a node (its owner, whose label it has) with the slots whose inputs are averaged for it. The identity row of
-// a slot lists itself with weight 1. GAP and SAGE train on rows of their own, one for each slot, that are made of what
-// the slot and its neighbours have.
+// The methods of training: the rows each trains on, and its description. A row is a node (its owner, whose label it
+// has) with the slots whose inputs are averaged for it. A slot's identity row lists itself with weight 1. GAP and SAGE
+// have a row for each slot, made of the slot and its neighbours.
 #ifndef DPAR_CORE_PLAN_METHOD_H_
 #define DPAR_CORE_PLAN_METHOD_H_
 
@@ -24,14 +21,12 @@ struct MethodTraits {
   bool reads_edges = false;                // its rows follow training edges: its price needs a degree promise
 };
 
-// Every method that this release can plan and train. AUTO is none of them: it becomes FEATURES.
+// Every method that can be planned and trained. AUTO, which becomes FEATURES, is not among them.
 std::span<const MethodTraits> Methods();
 
-// nullptr for a method that is not among them.
 const MethodTraits* FindMethod(v1::Method method);
 
-// "auto, features, dpar-em0, ..."
-std::string MethodNames();
+std::string MethodNames();  // "auto, features, dpar-em0, ..."
 
 }  // namespace dpar
 

@@ -18,12 +18,11 @@
 namespace dpar {
 namespace {
 
-// Where sampling alone meets the target, noise is not 0 but the least that every event takes, lattice included.
+// The least noise that every event takes, lattice included; used where sampling alone meets the target.
 constexpr double kLeastNoise = 2 * kMinNoiseMultiplier;
-// Noise that the published theorems are searched up to.
 constexpr double kMostPublishedNoise = 1e6;
 
-// `event_of(x)` makes the event at noise x; where it cannot, the accountant refuses the empty event that stands for it.
+// Where event_of(x) fails, the accountant refuses the empty event in its place.
 absl::StatusOr<double> LeastNoise(const std::function<absl::StatusOr<v1::PrivacyEvent>(double)>& event_of,
                                   double epsilon, double delta) {
   DPAR_ASSIGN_OR_RETURN(
@@ -35,7 +34,6 @@ absl::StatusOr<double> LeastNoise(const std::function<absl::StatusOr<v1::Privacy
 
 void SetStructureNoise(double x, v1::StructurePlan& structure, bool has_values) {
   structure.set_noise(x * structure.clip());
-  // Selections of range 2 C2 / beta and values at C2 / b cost about the same for the same scale.
   structure.set_value_noise(has_values ? x * structure.clip() : 0);
 }
 
@@ -70,7 +68,7 @@ DparPipeline PipelineOf(const v1::Plan& plan) {
   return pipeline;
 }
 
-// One noise multiplier for everything: GAP's sums over neighbours have x times their sensitivity, as its paper has it.
+// One noise multiplier for all stages: GAP's sums over neighbours have x times their sensitivity, as in its paper.
 void SetNoise(double x, v1::Plan& plan) {
   plan.set_noise_multiplier(x);
   if (plan.has_aggregation()) {
@@ -78,7 +76,7 @@ void SetNoise(double x, v1::Plan& plan) {
   }
 }
 
-// The same by the paper's own sensitivity.
+// With the paper's own sensitivity.
 void SetPublishedNoise(double x, v1::Plan& plan) {
   plan.set_noise_multiplier(x);
   if (plan.has_aggregation()) {
@@ -111,7 +109,7 @@ absl::StatusOr<double> PublishedRivalEpsilon(const v1::Plan& plan) {
   return PublishedEpsilon(pipeline, plan.delta());
 }
 
-// The least x from kLeastNoise up at which a cost that falls with x is at most `target`, to 1e-9.
+// The least x >= kLeastNoise at which `cost`, which falls with x, is at most `target`, to 1e-9.
 absl::StatusOr<double> LeastPublishedNoise(const std::function<absl::StatusOr<double>(double)>& cost, double target) {
   double low = std::log(kLeastNoise);
   double high = std::log(kMostPublishedNoise);
@@ -128,7 +126,6 @@ absl::StatusOr<double> LeastPublishedNoise(const std::function<absl::StatusOr<do
   return std::exp(high);
 }
 
-// Fills in what the noise that was found really costs.
 absl::Status PriceAsPublished(const PublicSizes& sizes, v1::Plan& plan) {
   DPAR_ASSIGN_OR_RETURN(*plan.mutable_event(), PlanEvent(plan, sizes));
   DPAR_ASSIGN_OR_RETURN(const double sound, EventEpsilon(plan.event(), plan.delta()));
@@ -189,8 +186,7 @@ absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan) {
   v1::Plan candidate = plan;
   double epsilon = plan.epsilon();
   double delta = plan.delta();
-  // An evaluation beside a sample of nodes takes the accountant seconds for every question. The two are (epsilon,
-  // delta)-private together if their epsilons and deltas add up to that, which gives some of epsilon away.
+  // The accountant takes seconds for an evaluation beside a sample; adding epsilons and deltas is sound, if looser.
   if (plan.has_evaluation() && plan.node_sampling_rate() != 1) {
     DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent evaluation, EvaluationEvent(plan));
     delta = plan.delta() / 2;
@@ -211,7 +207,7 @@ absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan) {
   SetNoise(noise, plan);
   DPAR_ASSIGN_OR_RETURN(*plan.mutable_event(), PlanEvent(plan, sizes));
   if (plan.has_evaluation() && plan.node_sampling_rate() != 1) {
-    // What holds on paper must hold by the accountant that verifies it, which has a floor of about 1e-13 of delta here.
+    // The accountant, which has a floor of about 1e-13 of delta here, must confirm it.
     DPAR_ASSIGN_OR_RETURN(const double together, EventEpsilon(plan.event(), plan.delta()));
     if (together > plan.epsilon()) {
       return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_UNREACHABLE,

@@ -9,24 +9,22 @@
 
 namespace dpar {
 
-// The least noise of one stage with which it alone costs at most `epsilon` at plan.delta, DP-APPR on the sample of
-// nodes if there is one. FAILED_PRECONDITION / PRIVACY_UNREACHABLE if none does.
+// The least noise with which one stage alone (DP-APPR on the sample of nodes) meets `epsilon` at plan.delta.
+// FAILED_PRECONDITION / PRIVACY_UNREACHABLE if there is none.
 absl::Status CalibrateEvaluation(double epsilon, v1::Plan& plan);
 absl::Status CalibrateStructure(double epsilon, v1::Plan& plan);
 
 // Gives the private mean the Gaussian privacy `mu`.
 absl::Status CalibrateMean(double mu, const PublicSizes& sizes, v1::Plan& plan);
 
-// The least noise of DP-SGD, and of GAP's sums over neighbours, with which all stages together cost at most
-// plan.epsilon at plan.delta; sets plan.event.
+// The least noise of DP-SGD and GAP's sums with which all stages meet plan.epsilon at plan.delta; sets plan.event.
 absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan);
 
-// What the method's paper says that the plan's noise costs (core/privacy/published.h, published_rivals.h).
-// INVALID_ARGUMENT for a plan that releases what they do not know.
+// The paper's epsilon for the plan's noise (core/privacy/published*.h). INVALID_ARGUMENT if they do not cover it.
 absl::StatusOr<double> PublishedEpsilon(const v1::Plan& plan);
 
-// Calibrates by the paper's theorems to `epsilon`, DP-APPR and DP-SGD divided as plan.structure.share says; sets
-// plan.event, and plan.epsilon to what that costs.
+// Calibrates by the paper's theorems to `epsilon`, shared as plan.structure.share says; sets plan.event and
+// plan.epsilon to the real event and its epsilon.
 absl::Status CalibrateAsPublished(double epsilon, const PublicSizes& sizes, v1::Plan& plan);
 
 }  // namespace dpar

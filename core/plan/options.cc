@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,13 +22,10 @@ using google::protobuf::FieldDescriptor;
 
 constexpr int64_t kMaxHiddenSize = 4096;
 constexpr int64_t kMaxParameters = int64_t{1} << 30;
-// The least share of the nodes that may be sampled.
 constexpr double kMinNodeSamplingRate = 1e-6;
-// Features that the rounding bounds of rows with several slots cover.
-constexpr int64_t kMaxStructureFeatures = int64_t{1} << 24;
+constexpr int64_t kMaxStructureFeatures = int64_t{1} << 24;  // within the rounding bounds of rows with several slots
 
-// The paper's experiments (its section 5.1 and figure captions). What it leaves open, tau and the cap on a column's
-// entries, is set so that they rarely bind.
+// The paper's experiments (section 5.1 and figure captions). tau and the column cap, which it leaves open, rarely bind.
 v1::TrainingOptions PaperOptions(const MethodTraits& method, int64_t training_slots) {
   v1::TrainingOptions options;
   options.set_node_sampling_rate(0.09);
@@ -56,10 +52,9 @@ v1::TrainingOptions PaperOptions(const MethodTraits& method, int64_t training_sl
   return options;
 }
 
-// What the released code of either paper trains with, whatever the preset. GAP: its node-private configuration. SAGE:
-// 3,000 steps on batches of a ninth of the slots (10,000 of the 90,941 of its graph), at most 5 neighbours, 100 units.
-// Neither clips at a public bound that fits any data: GAP's C is 1, SAGE's a quantile of private gradients, for which 1
-// stands here.
+// What the papers' released code trains with, whatever the preset. GAP: its node-private configuration. SAGE: 3,000
+// steps on batches of a ninth of the slots (10,000 of 90,941), at most 5 neighbours, 100 hidden units. C is 1: GAP's
+// value, and in place of SAGE's quantile of private gradients.
 v1::TrainingOptions RivalOptions(const v1::TrainingSpec& spec, const MethodTraits& method, int64_t training_slots) {
   v1::TrainingOptions options;
   options.set_gradient_clip(1);
@@ -117,7 +112,7 @@ absl::Status RefuseWhatIsNotRead(const v1::TrainingOptions& options, const Metho
   return absl::OkStatus();
 }
 
-// A preset's field gives way to the request's where the two exclude each other.
+// A preset's field gives way to a request's field that excludes it.
 v1::TrainingOptions Merge(v1::TrainingOptions preset, const v1::TrainingOptions& asked) {
   if (asked.has_steps()) {
     preset.clear_epochs();
@@ -129,7 +124,6 @@ v1::TrainingOptions Merge(v1::TrainingOptions preset, const v1::TrainingOptions&
   return preset;
 }
 
-// Ranges that depend on nothing else, of options that may be left out.
 struct OptionRange {
   const char* name;
   double low;
@@ -192,7 +186,6 @@ absl::Status ValidateTraining(const v1::TrainingOptions& options, const PublicSi
 
 absl::Status ValidateRival(const v1::TrainingOptions& options, const MethodTraits& method, const PublicSizes& sizes) {
   if (method.method == v1::SAGE) {
-    // Own features and those of neighbours side by side.
     const int64_t width = options.hidden_size() > 0 ? options.hidden_size() : sizes.class_count;
     if (2 * sizes.feature_count + 1 > kMaxParameters / width || 2 * sizes.feature_count >= kMaxStructureFeatures) {
       return InvalidField("method", absl::StrCat("method sage takes up to ", kMaxStructureFeatures / 2,
@@ -201,7 +194,6 @@ absl::Status ValidateRival(const v1::TrainingOptions& options, const MethodTrait
     return ValidateRange("options.neighbours", options.neighbours(), 1, kMaxSampledNeighbours);
   }
   DPAR_RETURN_IF_ERROR(ValidateRange("options.hops", options.hops(), 1, kMaxHops));
-  // The encoder's output, which is what is summed.
   return ValidateRange("options.hidden_size", options.hidden_size(), 1, kMaxHiddenSize);
 }
 

@@ -10,18 +10,16 @@
 
 namespace dpar {
 
-// Hops of GAP, and neighbours that SAGE samples.
 inline constexpr int64_t kMaxHops = 5;
 inline constexpr int64_t kMaxSampledNeighbours = 1000;
 
-// T is at most this.
 inline constexpr int64_t kMaxSteps = 1'000'000;
 
-// Whether the request can be planned at all: epsilon, delta, sizes, flags that contradict each other.
+// Checks epsilon, delta, sizes, and flags that contradict each other.
 absl::Status ValidateSpec(const v1::TrainingSpec& spec, const PublicSizes& sizes);
 
-// The request's options on top of the preset's, or of the method's own for those that have some, each within its range
-// and read by the method. `training_slots` is n. INVALID_ARGUMENT names the field as "options.NAME".
+// The request's options over the preset's or the method's own, each within its range and read by the method.
+// `training_slots` is n. INVALID_ARGUMENT names the field as "options.NAME".
 absl::StatusOr<v1::TrainingOptions> ResolveOptions(const v1::TrainingSpec& spec, const MethodTraits& method,
                                                    const PublicSizes& sizes, int64_t training_slots);
 

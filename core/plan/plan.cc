@@ -19,13 +19,12 @@ namespace {
 
 constexpr double kMomentum = 0.9;
 constexpr double kAdamLearningRate = 0.005;
-// What the rule chooses from.
 constexpr int64_t kFewestSteps = 30;
 constexpr int64_t kMostSteps = 150;
-// The private mean: released at this share of mu, if sqrt(d) is below this share of n mu.
+// The private mean is released at kMeanShare of mu, if sqrt(d) is below kMeanThreshold n mu.
 constexpr double kMeanShare = 0.2;
 constexpr double kMeanThreshold = 0.02;
-// C for rows of at most unit length and a linear model, and for everything else.
+// For rows of at most unit length and a linear model, and for all others.
 constexpr double kUnitRowClip = 0.3;
 constexpr double kOtherClip = 1;
 constexpr double kStructureShare = 0.1;
@@ -35,8 +34,7 @@ constexpr double kRowClip = 0.01;
 constexpr double kEntryClip = 0.001;
 constexpr double kColumnClip = 1;
 constexpr int64_t kMaxOccurrence = 1;
-// What the rule takes for mu where there is no noise: epsilon 10 at delta 1e-5.
-constexpr double kNonPrivateMu = 2;
+constexpr double kNonPrivateMu = 2;  // without noise: epsilon 10 at delta 1e-5
 
 absl::Status PlanEvaluation(const v1::TrainingSpec& spec, const PublicSizes& sizes, v1::Plan& plan) {
   plan.set_training_slots(sizes.node_count);
@@ -67,7 +65,6 @@ void PlanStructure(const v1::TrainingOptions& options, const MethodTraits& metho
   const bool has_clip = gaussian ? options.has_row_clip() : options.has_entry_clip();
   v1::StructurePlan& structure = *plan.mutable_structure();
   structure.set_share(share);
-  // Without noise nothing is saved by few rows.
   const int64_t rows = plan.non_private() ? n : std::min(kApprNodes, n);
   structure.set_appr_nodes(options.has_appr_nodes() ? options.appr_nodes() : rows);
   structure.set_top_k(options.has_top_k() ? options.top_k() : std::min(kTopK, n));
@@ -82,7 +79,6 @@ void PlanStructure(const v1::TrainingOptions& options, const MethodTraits& metho
   structure.set_rows(options.rows() == v1::ROW_SET_UNSPECIFIED ? v1::APPR_AND_IDENTITY : options.rows());
 }
 
-// What GAP and SAGE have besides their training, once the model's sizes are known.
 absl::Status PlanRival(const v1::TrainingOptions& options, const MethodTraits& method, int64_t max_degree,
                        v1::Plan& plan) {
   if (!method.reads_edges) {
@@ -107,14 +103,14 @@ absl::Status PlanRival(const v1::TrainingOptions& options, const MethodTraits& m
   if (plan.non_private()) {
     return absl::OkStatus();
   }
-  // Up to about sqrt(D) / 2 the own row adds little to the charge: sqrt(D + R^2) is 1.12 sqrt(D) there.
+  // Up to about sqrt(D) / 2 the own row adds little to the price: sqrt(D + R^2) is 1.12 sqrt(D) there.
   const double clip = std::max(1.0, std::sqrt(static_cast<double>(max_degree)) / 2);
   aggregation.set_clip(options.has_aggregation_clip() ? options.aggregation_clip() : clip);
   aggregation.set_row_error(AggregationRowError(plan));
   return absl::OkStatus();
 }
 
-// Inner products of the inputs that a row lists: all are computed, and kept when there is a hidden layer.
+// The inner products of a row's inputs are all computed, and kept when there is a hidden layer.
 absl::Status CheckInnerProducts(const v1::Plan& plan) {
   constexpr int64_t kMaxInnerProducts = 50'000'000;
   const int64_t k = plan.structure().top_k();
@@ -128,7 +124,6 @@ absl::Status CheckInnerProducts(const v1::Plan& plan) {
 absl::Status PlanBatches(const v1::TrainingOptions& options, v1::Plan& plan) {
   plan.set_rows_per_node(RowsPerNode(plan));
   plan.set_node_sampling_rate(options.has_node_sampling_rate() ? options.node_sampling_rate() : 1);
-  // Rows that a batch is drawn from, in expectation over the sample of nodes.
   const double rows = plan.node_sampling_rate() * static_cast<double>(RowCount(plan));
   plan.set_batch_size(options.has_batch_size() ? static_cast<double>(options.batch_size()) : rows);
   constexpr double kRoundingRoom = 1 + 1e-12;
@@ -157,8 +152,7 @@ void PlanModel(const v1::TrainingOptions& options, v1::Plan& plan) {
   plan.set_summation_error(TrainingSummationError(plan));
 }
 
-// The Gaussian privacy that training is left with, for the rule below. What is exact for full batches on the nodes' own
-// features is an estimate elsewhere; the noise itself is calibrated later.
+// The Gaussian mu left for training, for the rule of plan.h: exact for full batches on own features, else an estimate.
 absl::StatusOr<double> TrainingMu(const v1::TrainingSpec& spec, const v1::Plan& plan) {
   if (plan.non_private()) {
     return kNonPrivateMu;
@@ -172,7 +166,7 @@ absl::StatusOr<double> TrainingMu(const v1::TrainingSpec& spec, const v1::Plan& 
   return mu / static_cast<double>(plan.rows_per_node());
 }
 
-// Whether a private mean is released, and the mu that is left after it.
+// Returns the mu that is left for training.
 absl::StatusOr<double> PlanMean(const v1::TrainingSpec& spec, const v1::TrainingOptions& options,
                                 const PublicSizes& sizes, double mu, v1::Plan& plan) {
   const double rows = plan.node_sampling_rate() * static_cast<double>(plan.training_slots());
@@ -189,7 +183,6 @@ absl::StatusOr<double> PlanMean(const v1::TrainingSpec& spec, const v1::Training
   return mu * std::sqrt(1 - kMeanShare * kMeanShare);
 }
 
-// The rule of plan.h, for whatever is not set.
 void PlanSteps(const v1::TrainingOptions& options, double mu, v1::Plan& plan) {
   const double rows = plan.node_sampling_rate() * static_cast<double>(plan.training_slots());
   const double reach = 0.38 * std::pow(rows * mu, 0.85);
@@ -209,8 +202,8 @@ void PlanSteps(const v1::TrainingOptions& options, double mu, v1::Plan& plan) {
                              : reach / (static_cast<double>(plan.steps()) * plan.gradient_clip()));
 }
 
-// The standard deviation of the noise that all steps together leave in a logit of an input of length 1. For the rule
-// above it is 10 lr T C / (mu' n). Adam's steps are about the learning rate each, whatever the noise.
+// The noise of all steps in a logit of an input of length 1; 10 lr T C / (mu' n) for the rule. Adam's steps are about
+// the learning rate each, whatever the noise.
 double LogitNoise(const v1::Plan& plan) {
   const double walk = plan.learning_rate() * std::sqrt(static_cast<double>(plan.steps()));
   if (plan.non_private()) {

@@ -8,8 +8,7 @@
 
 namespace dpar {
 
-// Fills what the spec leaves open and calibrates the noise. `spec.delta` must be set. price_units and left_units are
-// the ledger's to fill.
+// Fills what `spec` (delta is set) leaves open and calibrates the noise. The ledger sets price_units and left_units.
 //
 // The rule, with n training slots, d features, c classes, and mu the Gaussian that (epsilon, delta) leaves for training
 // (divided by r, the rows that one node can be in):
@@ -17,17 +16,16 @@ namespace dpar {
 //   L = 0.38 (n mu')^0.85,  T = clip(round(3 sqrt(L)), 30, 150),  C = 0.3,  learning rate L / (T C),  momentum 0.9,
 //   full batch, no hidden layer, rows SQRT_UNIT.
 // Structure methods: a tenth of epsilon for DP-APPR, M = 70, K = 2, C1 = 0.01, C2 = 0.001, one occurrence.
+// GAP and SAGE: their papers' released code (options.cc), R = max(1, sqrt(D) / 2) for GAP, one noise multiplier for all
+// stages. Their prices rest on the dataset's degree promise D = `max_degree`.
 //
-// Noise is calibrated stage by stage: evaluation and DP-APPR to their shares of epsilon, the mean to its share of mu,
-// then DP-SGD to the least with which everything together costs at most epsilon at delta. With the preset PAPER the two
-// stages are calibrated by the paper's theorems instead, and plan.epsilon is what that noise costs.
+// Evaluation and DP-APPR are calibrated to their shares of epsilon, the mean to its share of mu, then DP-SGD to the
+// least noise with which everything together meets epsilon at delta. With the preset PAPER the paper's theorems
+// calibrate the two stages, and plan.epsilon is the real price of that noise.
 //
-// Errors: INVALID_ARGUMENT naming the field that is out of range, does not belong to the method or contradicts another;
-// FAILED_PRECONDITION / PRIVACY_UNREACHABLE when no noise meets it.
-//
-// GAP and SAGE have the values of their papers' released code in place of the rule (options.cc), R = max(1, sqrt(D) /
-// 2) for GAP, and one noise multiplier for all their stages. Their prices rest on the degree promise D of the dataset,
-// `max_degree`: without one (0) they are FAILED_PRECONDITION / INVALID_FIELD `method`, unless without noise.
+// Errors: INVALID_ARGUMENT naming a field that is out of range, not of the method or contradicts another;
+// FAILED_PRECONDITION / PRIVACY_UNREACHABLE when no noise meets it; FAILED_PRECONDITION / INVALID_FIELD `method` for
+// GAP and SAGE with noise but without a degree promise (0).
 absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree = 0);
 
 }  // namespace dpar

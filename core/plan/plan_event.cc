@@ -15,12 +15,11 @@
 namespace dpar {
 namespace {
 
-// g sqrt(D): what rounding to the lattice can add to the distance of two sums.
+// g sqrt(D), which rounding to the lattice can add to the distance of two sums.
 double LatticeError(double noise_stddev, int lattice_bits, double dimensions) {
   return std::ldexp(noise_stddev, -lattice_bits) * std::sqrt(dimensions);
 }
 
-// `steps` sums of clipped gradients of so many weights.
 absl::StatusOr<v1::PrivacyEvent> TrainingEvent(const v1::Plan& plan, int64_t weights, int64_t steps) {
   const double clip = plan.gradient_clip();
   const double noise = plan.noise_multiplier() * clip;
@@ -39,7 +38,6 @@ absl::StatusOr<v1::PrivacyEvent> TrainingEvent(const v1::Plan& plan, int64_t wei
   return MakeRepetitionEvent(steps, step);
 }
 
-// GAP's sums over neighbours, all hops of them.
 absl::StatusOr<v1::PrivacyEvent> AggregationEvent(const v1::Plan& plan) {
   const v1::AggregationPlan& aggregation = plan.aggregation();
   const double noise = aggregation.noise_stddev();
@@ -65,7 +63,6 @@ void AddStage(absl::string_view name, const v1::PrivacyEvent& event, v1::Composi
   *stage.mutable_event() = event;
 }
 
-// The same sampling around another event.
 v1::PrivacyEvent Sampled(double rate, v1::PrivacyEvent inner) {
   v1::PrivacyEvent event;
   event.mutable_node_sampling()->set_sampling_rate(rate);
@@ -73,7 +70,7 @@ v1::PrivacyEvent Sampled(double rate, v1::PrivacyEvent inner) {
   return event;
 }
 
-// EpsilonAfter for GAP, whose two trainings stand on either side of the aggregation.
+// GAP trains before and after its aggregation.
 absl::StatusOr<double> GapEpsilonAfter(const v1::Plan& plan, const PublicSizes& sizes, int64_t steps) {
   DPAR_ASSIGN_OR_RETURN(v1::PrivacyEvent event, PlanEvent(plan, sizes));
   v1::PrivacyEvent& stages = event.has_node_sampling() ? *event.mutable_node_sampling()->mutable_event() : event;
@@ -121,7 +118,7 @@ double AggregationSensitivity(const v1::Plan& plan) {
 }
 
 double AggregationRowError(const v1::Plan& plan) {
-  // A row is summed neighbour after neighbour, in no blocks: one row of D terms, with partial sums of up to D.
+  // A row is summed neighbour after neighbour, without blocks: one row of D terms, with partial sums of up to D.
   const int64_t terms = plan.max_degree();
   return SummationError(1, terms, static_cast<double>(terms)) + kAggregationClipError * plan.aggregation().clip();
 }

@@ -13,13 +13,11 @@ namespace dpar {
 namespace {
 
 constexpr double kRoundUp = 1 + 16 * std::numeric_limits<double>::epsilon();
-// Enough to see which direction is the larger, in most cases.
-constexpr PldPrecision kRough = {1e-3};
-// Losses of bounded support are cheap to cut finely: this much of the fraction asked for. Beside a Gaussian, whose
-// window is wide, the same would take most of a second.
+constexpr PldPrecision kRough = {1e-3};  // usually enough to see which direction is the larger
+// Losses of bounded support are cheap to cut this much finer. Beside a Gaussian, whose window is wide, it would take
+// most of a second.
 constexpr double kBoundedLossShare = 1.0 / 80;
 
-// One sample of the nodes and nothing beside it.
 const SampledEvent* AsSample(const FlatEvent& event) {
   const bool only = event.gaussian_mu == 0 && event.mixtures.empty() && event.changes.empty() &&
                     event.laplaces.empty() && event.selections.empty() && event.sampled.size() == 1 &&
@@ -33,13 +31,12 @@ bool HasSelections(const FlatEvent& event) {
                      [](const SampledEvent& sampled) { return HasSelections(sampled.inner); });
 }
 
-// Where Renyi divergences can be the better bound: selections; and samples composed with something else, whose
-// distribution has rounding errors that count as infinite loss.
+// Renyi divergences can be the better bound for selections, and for samples composed with something else, whose
+// rounding errors count as infinite loss.
 bool NeedsRenyi(const FlatEvent& event) {
   return HasSelections(event) || (!event.sampled.empty() && AsSample(event) == nullptr);
 }
 
-// Whether both directions are the same pair.
 bool IsSymmetric(const FlatEvent& event) { return event.mixtures.empty() && event.sampled.empty(); }
 
 PldPrecision PrecisionFor(const FlatEvent& event, const PldPrecision& precision) {
@@ -61,11 +58,10 @@ absl::StatusOr<double> Epsilon(const FlatEvent& event, double delta, Direction d
 absl::StatusOr<double> Delta(const FlatEvent& event, double epsilon, Direction direction,
                              const PldPrecision& precision);
 
-// The smallest x with q delta(x) <= delta' (q + (1-q) e^x), for a Gaussian by bisection on its exact profile.
+// The smallest x with q delta(x) <= delta' (q + (1-q) e^x).
 absl::StatusOr<double> AdditionThreshold(const SampledEvent& sampled, double delta, const PldPrecision& precision) {
   const double rate = sampled.sampling_rate;
   const auto limit = [rate, delta](double x) { return delta * (1 + (1 - rate) / rate * std::exp(std::min(x, 700.0))); };
-  // limit(0) = delta / q, so the first is an upper bound.
   DPAR_ASSIGN_OR_RETURN(double high, Epsilon(sampled.inner, std::min(limit(0), 0.5), Direction::kAdd,
                                              sampled.inner.IsGaussian() ? precision : kRough));
   if (!sampled.inner.IsGaussian()) {
@@ -185,7 +181,6 @@ absl::StatusOr<double> EventDelta(const v1::PrivacyEvent& event, double epsilon,
   if (IsSymmetric(flat)) {
     return remove;
   }
-  // Additions mostly leak less; a rough bound shows it.
   DPAR_ASSIGN_OR_RETURN(const double rough_add, Delta(flat, epsilon, Direction::kAdd, kRough));
   if (rough_add <= remove) {
     return remove;

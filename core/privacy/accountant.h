@@ -1,9 +1,8 @@
-// What an event costs: epsilon at a delta and delta at an epsilon, sound for every event.
+// Epsilon at a delta and delta at an epsilon, sound for every event and for each direction of the neighbour relation.
 //
-// Gaussians have an exact formula (gaussian.h). Everything else goes through privacy-loss distributions (pld.h); events
-// with selections, or with a sample beside something else, also through Renyi divergences (renyi.h), and the smaller of
-// the two bounds counts, since both hold and the choice depends on parameters only. Each direction of the neighbour
-// relation is bounded on its own.
+// Gaussians have an exact formula (gaussian.h). Everything else goes through privacy-loss distributions (pld.h). Events
+// with selections, or with a sample beside something else, also go through Renyi divergences (renyi.h). The smaller
+// bound counts: both hold, and the choice depends on parameters only.
 //
 // A node-sampled event at rate q, with the inner event's profile delta(eps) in that direction:
 //   removal   eps' = ln(1 + q (e^eps - 1)),         delta' = q delta(eps)
@@ -22,12 +21,10 @@ namespace dpar {
 // INVALID_ARGUMENT for an event that is not valid.
 absl::StatusOr<double> EventEpsilon(const v1::PrivacyEvent& event, double delta);
 absl::StatusOr<double> EventEpsilon(const FlatEvent& event, double delta);
-// In one direction.
 absl::StatusOr<double> EventEpsilon(const v1::PrivacyEvent& event, double delta, Direction direction);
 
 // Delta at epsilon >= 0, the larger of both directions.
 absl::StatusOr<double> EventDelta(const v1::PrivacyEvent& event, double epsilon);
-// A quicker, looser bound.
 absl::StatusOr<double> EventDelta(const v1::PrivacyEvent& event, double epsilon, const PldPrecision& precision);
 
 }  // namespace dpar

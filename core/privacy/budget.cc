@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <string>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -19,11 +18,9 @@ namespace dpar {
 namespace {
 
 constexpr double kHalfUlp = std::numeric_limits<double>::epsilon() / 2;
-// Room for the roundings of the few operations that each use stands for.
-constexpr double kRoundings = 16;
+constexpr double kRoundings = 16;  // covers the few operations of each use
 constexpr double kUnits = static_cast<double>(kUnitsPerNat);
-// Costs stay below 2^62, so that the sum of two never overflows.
-constexpr double kLargestUnits = 0x1p62;
+constexpr double kLargestUnits = 0x1p62;  // so that the sum of two prices never overflows
 constexpr int64_t kLargestDefaultDeltaNodes = 100'000'000'000'000;
 
 absl::Status ValidateCap(double cap_epsilon, double cap_delta) {
@@ -54,15 +51,13 @@ double CapNats(double cap_epsilon, double log_delta, int64_t order) {
   return cap_epsilon + FallingPart(order) + log_delta / static_cast<double>(order - 1);
 }
 
-// Finds the order that maximises CapNats / order, half the square of the largest Gaussian's mu. Branch and bound: over
-// first..last, FallingPart is largest at `first` and ln delta / (a-1), negative, at `last`, so a range whose bound is
-// not above the best seen holds nothing better.
+// Maximises CapNats / order, half the square of the largest Gaussian's mu, by branch and bound: over first..last,
+// FallingPart is largest at `first` and ln delta / (a-1), negative, at `last`.
 class OrderSearch {
  public:
   OrderSearch(double cap_epsilon, double log_delta) : cap_epsilon_(cap_epsilon), log_delta_(log_delta) {}
 
   int64_t Best() {
-    // Doubling ranges first, so that a good value prunes the rest early.
     for (int64_t first = kMinOrder; first <= kMaxOrder; first *= 2) {
       Consider(first);
     }
@@ -111,7 +106,6 @@ int64_t CapUnitsRoundedDown(double cap_epsilon, double cap_delta, int64_t order)
   return units > 0 ? static_cast<int64_t>(units) : 0;
 }
 
-// A budget with exactly one live event may be judged by that event's own epsilon.
 bool IsUntouched(int64_t used_units, int64_t live_events) { return used_units == 0 && live_events == 0; }
 
 }  // namespace
@@ -167,8 +161,7 @@ absl::StatusOr<double> LargestAdmissibleEpsilon(const BudgetTerms& terms, int64_
   if (left <= 0) {
     return by_itself;
   }
-  // Rounded down by more than calibration and EventUnits round up.
-  constexpr double kRoundDown = 1 - 1e-11;
+  constexpr double kRoundDown = 1 - 1e-11;  // more than calibration and EventUnits round up
   const double mu = std::sqrt(2 * static_cast<double>(left) / kUnits / static_cast<double>(terms.order)) * kRoundDown;
   DPAR_ASSIGN_OR_RETURN(const double by_units, GaussianEpsilon(mu, terms.cap_delta));
   return std::max(by_itself, by_units * kRoundDown);

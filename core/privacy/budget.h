@@ -3,8 +3,8 @@
 // Jobs are chosen after seeing earlier results, so a budget composes adaptively. Renyi differential privacy at one
 // order a adds up under full adaptivity, and a total R at order a gives (eps, delta)-DP with
 //   R <= eps - ln((a-1)/a) + (ln delta + ln a)/(a-1).
-// The order is fixed when the cap is set: the integer a that admits the largest Gaussian, whose cost at order a is
-// a mu^2 / 2. A minimum over orders at conversion time would not be a valid filter.
+// Setting the cap fixes the order: the integer a that admits the largest Gaussian, which spends a mu^2 / 2. A minimum
+// over orders at conversion time would not be a valid filter.
 #ifndef DPAR_CORE_PRIVACY_BUDGET_H_
 #define DPAR_CORE_PRIVACY_BUDGET_H_
 
@@ -16,9 +16,7 @@
 
 namespace dpar {
 
-// Units in one nat of Renyi divergence.
 inline constexpr int64_t kUnitsPerNat = 1'000'000'000;
-// Orders that are searched.
 inline constexpr int64_t kMinOrder = 2;
 inline constexpr int64_t kMaxOrder = 1'000'000;
 
@@ -33,28 +31,24 @@ struct BudgetTerms {
 // PRIVACY_UNREACHABLE when no order admits any noise.
 absl::StatusOr<BudgetTerms> MakeBudgetTerms(double cap_epsilon, double cap_delta);
 
-// The cap in units when the order is already fixed (a changed cap keeps its order). Rounded down; 0 if nothing fits.
+// The cap in units at an order that is already fixed (a changed cap keeps its order). Rounded down; 0 if nothing fits.
 absl::StatusOr<int64_t> CapUnits(double cap_epsilon, double cap_delta, int64_t order);
 
-// An event's cost at an order, the larger of both directions, rounded up; at least 1. INVALID_ARGUMENT when it does not
-// fit into 62 bits.
+// An event's units at an order, the larger of both directions, rounded up, at least 1. INVALID_ARGUMENT beyond 62 bits.
 absl::StatusOr<int64_t> EventUnits(const v1::PrivacyEvent& event, int64_t order);
 
 // The epsilon at terms.cap_delta that `units` at the order give, rounded up; 0 for 0.
 absl::StatusOr<double> EpsilonOfUnits(const BudgetTerms& terms, int64_t units);
 
-// The largest epsilon, at terms.cap_delta, that a Gaussian job could be admitted with when `used_units` are posted or
-// reserved by `live_events` events: by units, or, when nothing is used and no event lives, by the job's own epsilon
-// (then the cap).
-// 0 when nothing fits. Rounded down, so that a job at it is admitted.
+// The largest epsilon, at terms.cap_delta, with which a Gaussian job is admitted next to `used_units` of `live_events`
+// events (see Admits). Rounded down, so that a job at it is admitted; 0 when nothing fits.
 absl::StatusOr<double> LargestAdmissibleEpsilon(const BudgetTerms& terms, int64_t used_units, int64_t live_events);
 
-// What an event costs on a budget.
 struct EventPrice {
   int64_t units = 0;              // as EventUnits
   std::optional<double> epsilon;  // its own, at terms.cap_delta; only where its units alone exceed the cap
 };
-// Takes up to seconds, where the epsilon of sampled steps is asked for.
+// Takes up to seconds for sampled steps.
 absl::StatusOr<EventPrice> PriceOfEvent(const v1::PrivacyEvent& event, const BudgetTerms& terms);
 
 // Whether an event is admitted next to `used_units` of `live_events` events: by units, or as the only event by its own

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
@@ -19,11 +18,9 @@ constexpr double kLeastNoise = kMinNoiseMultiplier;
 constexpr double kMostNoise = kMaxNoiseMultiplier;
 constexpr double kTolerance = 2e-6;
 constexpr double kGaussianTolerance = 1e-12;
-// How far the first, rough search narrows the noise down.
-constexpr double kRoughTolerance = 2e-3;
+constexpr double kRoughTolerance = 2e-3;  // of the first, rough search
 constexpr PldPrecision kRough = {1e-3};
-// A grid of 1e-4 overstates epsilon by T (t + 1) 1e-8 / 12: below 1e-4 of it in most cases, and rounded up is what
-// noise should be. A finer one would take more time than its noise is worth; a coarser one is used where it is as good.
+// A grid of 1e-4 overstates epsilon by T (t + 1) 1e-8 / 12, mostly below 1e-4 of it. A finer one is not worth its time.
 constexpr PldPrecision kFine = {1.6e-5, 1e-4};
 constexpr double kLogOfNothing = -700;
 
@@ -53,7 +50,6 @@ class Excess {
 
 double NoiseAt(double log_x) { return std::clamp(std::exp(log_x), kLeastNoise, kMostNoise); }
 
-// Noise x, at ln x, with its excess.
 struct Point {
   double log_x = 0;
   double excess = 0;
@@ -68,7 +64,7 @@ struct Bracket {
 
 enum class Found { kBracket, kBelowRange, kUnreachable };
 
-// The chance that the node is in any sample at all: what delta would be without any noise.
+// The probability that the node is in any sample: delta without noise.
 double SampledChance(const FlatEvent& event) {
   if (event.gaussian_mu > 0 || !event.laplaces.empty() || !event.selections.empty()) {
     return 1;
@@ -87,7 +83,6 @@ double SampledChance(const FlatEvent& event) {
   return -std::expm1(log_never);
 }
 
-// Doubles or halves from 1 until the target lies between.
 absl::StatusOr<Found> FindBracket(const Excess& excess, Bracket& bracket) {
   DPAR_ASSIGN_OR_RETURN(const double first, excess(1, kRough));
   bracket.low = bracket.high = {0, first};
@@ -110,15 +105,14 @@ absl::StatusOr<Found> FindBracket(const Excess& excess, Bracket& bracket) {
   return Found::kBracket;
 }
 
-// About where the excess is 0, its slope in ln x there, and where it was seen to be on either side.
+// Where the excess is about 0, its slope in ln x there, and the last points on either side.
 struct Root {
   double log_x = 0;
   double slope = 0;
   Bracket bracket;
 };
 
-// The secant method until its steps are small; bisection whenever that does not halve the bracket, as where delta falls
-// to nothing at once.
+// The secant method; bisection whenever a step does not halve the bracket, as where delta drops to 0 at once.
 absl::StatusOr<Root> FindRoot(const Excess& excess, Bracket bracket) {
   double slope = bracket.slope();
   Point last = bracket.low;
@@ -142,9 +136,8 @@ absl::StatusOr<Root> FindRoot(const Excess& excess, Bracket bracket) {
   }
 }
 
-// Newton's method at full precision, until noise that meets the target and noise that does not are within the
-// tolerance. Each step aims a little above the root, and once the target is met, a tolerance below; after a few steps,
-// bisection.
+// Newton's method at full precision until noise that meets the target and noise that does not are within the tolerance.
+// Steps aim a little above the root and, once the target is met, a tolerance below. Bisection after a few steps.
 absl::StatusOr<double> Polish(const Excess& excess, const Root& root, double tolerance) {
   constexpr int kNewtonSteps = 6;
   constexpr int kMaxSteps = 200;

@@ -9,16 +9,13 @@ namespace dpar {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Relative error of one mechanism's masses: quadrature, weights, splitting.
-constexpr double kMassError = 0x1p-43;
-// Error of one mechanism's losses, relative to 1 + |loss|.
-constexpr double kLossError = 0x1p-50;
-// Relative errors of a transform's coefficients and of raising one to a power, per copy, with room to spare.
+constexpr double kMassError = 0x1p-43;  // relative, of one mechanism: quadrature, weights, splitting
+constexpr double kLossError = 0x1p-50;  // of one mechanism, relative to 1 + |loss|
+// Relative errors of a transform's coefficients and of raising one to a power, per copy, with a margin.
 constexpr double kTransformError = 0x1p-46;
 constexpr double kPowerError = 0x1p-48;
 constexpr size_t kTailStride = 256;
-// Powers below e^-90 are below the transform's own error by 20 digits.
-constexpr double kNegligibleLogPower = -90;
+constexpr double kNegligibleLogPower = -90;  // 20 digits below the transform's own error
 
 // (a + ib)^n by squaring; std::complex multiplication checks for infinities that cannot occur.
 std::complex<double> Power(std::complex<double> base, int64_t exponent, double negligible_norm) {
@@ -44,8 +41,7 @@ std::complex<double> Power(std::complex<double> base, int64_t exponent, double n
   }
 }
 
-// Moves atoms to the grid and calls add(cell, tilted mass at the cell, tilted mass at the next), all times
-// e^-log_scale.
+// Moves atoms to the grid: calls add(cell, tilted mass at the cell, tilted mass at the next), all times e^-log_scale.
 template <typename Add>
 void ForEachCell(const LossAtoms& atoms, double tilt, double step, double log_scale, const Add& add) {
   const double step_tilt = std::exp(tilt * step);
@@ -59,7 +55,7 @@ void ForEachCell(const LossAtoms& atoms, double tilt, double step, double log_sc
   }
 }
 
-// The tilted atoms on the circle that the window is: a loss outside goes where the circle puts it.
+// Losses outside the window wrap around.
 void PlaceOnCircle(const LossAtoms& atoms, double log_scale, const LossGrid& grid, absl::Span<double> values) {
   std::fill(values.begin(), values.end(), 0.0);
   const auto size = static_cast<int64_t>(grid.size);
@@ -71,7 +67,6 @@ void PlaceOnCircle(const LossAtoms& atoms, double log_scale, const LossGrid& gri
   });
 }
 
-// ln M(tilt) of the atoms once they are on the grid.
 double LogMomentOnGrid(const LossAtoms& atoms, double tilt, double step) {
   const double reference = CumulantsAt(atoms, tilt).value;
   double sum = 0;
@@ -82,8 +77,7 @@ double LogMomentOnGrid(const LossAtoms& atoms, double tilt, double step) {
 }  // namespace
 
 Cumulants CumulantsAt(const LossAtoms& atoms, double tilt) {
-  // The largest exponent, to within a few atoms, keeps every term finite.
-  constexpr size_t kStride = 16;
+  constexpr size_t kStride = 16;  // the largest exponent to within a few atoms keeps every term finite
   double reference = -kInfinity;
   for (size_t i = 0; i < atoms.loss.size(); i += kStride) {
     if (atoms.mass[i] > 0) {
@@ -137,7 +131,7 @@ ComposedLoss::ComposedLoss(const std::vector<LossComponent>& components, const L
   }
 }
 
-// Fills the transform's values with the tilted masses of the composition, times its size.
+// Leaves the tilted masses of the composition, times the transform's size, in its values.
 void ComposedLoss::Convolve(const std::vector<LossComponent>& components) {
   std::vector<std::complex<double>> product;
   for (const LossComponent& component : components) {

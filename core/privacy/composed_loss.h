@@ -1,13 +1,12 @@
 // The privacy-loss distribution of a composition, on a uniform grid, by Fourier transform.
 //
-// Atoms are moved to the grid as in loss_atoms.h, which again only ever adds loss. Independent losses add up, so the
-// composition of T copies is a T-fold convolution. It is taken under an exponential tilt: masses m become
-// m e^(t l) / M(t), where the tilt t puts the bulk of the composition where epsilon is. A transform's rounding errors
-// are relative to the bulk, so deltas far below 2^-53 keep their digits, and the window need only span the tilted bulk.
+// Atoms are moved to the grid as in loss_atoms.h, which only adds loss. Independent losses add up, so T copies are a
+// T-fold convolution, taken under an exponential tilt: masses m become m e^(t l) / M(t), and t puts the bulk of the
+// composition where epsilon is. A transform's rounding errors are relative to the bulk, so deltas far below 2^-53 keep
+// their digits, and the window need only span the tilted bulk.
 //
-// The transform is circular. Loss above the window, which would come back at its low end and be lost, has at most the
-// mass M(s)^T e^(-s high) for every s > 0 (Chernoff); that is added to delta. Loss below the window comes back at its
-// high end, which only raises delta.
+// The transform is circular. Loss above the window wraps to its low end and is lost; its mass, at most M(s)^T e^(-s
+// high) for every s > 0 (Chernoff), is added to delta. Loss below it wraps to the high end and only raises delta.
 #ifndef DPAR_CORE_PRIVACY_COMPOSED_LOSS_H_
 #define DPAR_CORE_PRIVACY_COMPOSED_LOSS_H_
 
@@ -32,7 +31,6 @@ struct Cumulants {
   double variance = 0;
 };
 Cumulants CumulantsAt(const LossAtoms& atoms, double tilt);
-// Of the composition.
 Cumulants CumulantsAt(const std::vector<LossComponent>& components, double tilt);
 
 struct LossGrid {
@@ -50,24 +48,21 @@ class ComposedLoss {
   // An upper bound on delta at epsilon; 1 below the window.
   [[nodiscard]] double Delta(double epsilon) const;
 
-  // The part of Delta(epsilon) that stands for rounding errors of the transform.
+  // The part of Delta(epsilon) that covers the transform's rounding errors.
   [[nodiscard]] double RoundingShare(double epsilon) const;
 
-  // The smallest epsilon >= 0 in the window with Delta(epsilon) <= limit(epsilon), for a limit that does not fall;
-  // infinite if there is none.
+  // The smallest epsilon >= 0 in the window with Delta(epsilon) <= limit(epsilon), which never falls; else infinite.
   [[nodiscard]] double SmallestEpsilon(const std::function<double(double)>& limit) const;
 
-  // The smallest that it can return: the start of the window, or 0.
   [[nodiscard]] double LowestEpsilon() const;
 
-  // The tilted mass at the window's i-th point, and what it is multiplied with to undo the tilt:
-  // e^(log_scale - tilt * loss).
+  // The tilted mass at the window's i-th point; multiply by e^(log_scale - tilt * loss) to undo the tilt.
   [[nodiscard]] double TiltedMass(size_t i) const;
   [[nodiscard]] double log_scale() const { return log_scale_; }
   [[nodiscard]] double infinite_mass() const { return infinite_mass_; }
   // Bound on the sum of rounding errors of the tilted masses.
   [[nodiscard]] double rounding() const { return rounding_; }
-  // Bounds on the relative error of masses that are not infinite, and on the error of losses.
+  // Bounds on the relative error of finite masses and on the error of losses.
   [[nodiscard]] double relative_margin() const { return relative_margin_; }
   [[nodiscard]] double loss_margin() const { return loss_margin_; }
 
@@ -80,7 +75,7 @@ class ComposedLoss {
 
   void Convolve(const std::vector<LossComponent>& components);
   void BoundErrors(const std::vector<LossComponent>& components);
-  // delta at epsilon without the infinite mass: e^log_scale times the sum of the other two. Nothing outside the window.
+  // delta at epsilon without the infinite mass: e^log_scale times the sum of the other two, 0 outside the window.
   struct Finite {
     double log_scale = 0;
     double delta = 0;
@@ -88,7 +83,6 @@ class ComposedLoss {
   };
   [[nodiscard]] Finite FiniteAt(double adjusted_epsilon) const;
 
-  // The tail one point further down, and at the i-th point.
   [[nodiscard]] Tail Down(const Tail& tail, size_t i) const;
   [[nodiscard]] Tail TailAt(size_t i) const;
   [[nodiscard]] double LossAt(size_t i) const;

@@ -18,14 +18,12 @@ constexpr absl::string_view kKinds =
     "gaussian, laplace, poisson_gaussian, row_mixture, bounded_range, composition, repetition, node_sampling, stage, "
     "row_change";
 constexpr size_t kMaxStageNameLength = 32;
-// Times the sensitivity.
-constexpr double kMaxRounding = 1e6;
+constexpr double kMaxRounding = 1e6;  // times the sensitivity
 
 absl::Status ValidateRate(const std::string& path, double rate) {
   return ValidateRange(absl::StrCat(path, "sampling_rate"), rate, 0.0, 1.0);
 }
 
-// Noise over sensitivity of a mechanism, both finite and above 0.
 absl::Status ValidateRatio(const std::string& path, const char* noise_name, double sensitivity, double noise,
                            double low, double high) {
   const std::string noise_path = absl::StrCat(path, noise_name);
@@ -82,7 +80,6 @@ absl::Status ValidateStageName(const std::string& path, absl::string_view name) 
   return InvalidField(path, absl::StrCat(path, " must be 1 to ", kMaxStageNameLength, " characters of a-z, 0-9 and -"));
 }
 
-// Walks a tree once, counting its nodes.
 class Validator {
  public:
   absl::Status Visit(const v1::PrivacyEvent& event, const std::string& path, int depth) {

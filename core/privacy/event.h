@@ -1,7 +1,5 @@
-// What a computation costs, as a value: one mechanism, or a tree of mechanisms. The protocol buffers are the values;
-// these functions build valid ones, check those that came from elsewhere, and write and read them as JSON.
-//
-// Neighbours: node removal in zero-out form, both directions.
+// Privacy events: mechanisms and trees of them, as protocol buffers. These functions build valid ones, check others,
+// and write and read them as JSON. Neighbours: node removal in zero-out form, both directions.
 #ifndef DPAR_CORE_PRIVACY_EVENT_H_
 #define DPAR_CORE_PRIVACY_EVENT_H_
 
@@ -14,7 +12,6 @@
 
 namespace dpar {
 
-// Limits on what a tree may hold.
 inline constexpr int64_t kMaxEventCount = 1'000'000'000;
 inline constexpr int64_t kMaxEventRows = 10'000;
 inline constexpr int kMaxEventDepth = 16;
@@ -29,11 +26,9 @@ inline constexpr double kMaxLaplaceScale = 1e9;
 inline constexpr double kMinPureEpsilon = 1e-9;
 inline constexpr double kMaxPureEpsilon = 1e3;
 
-// Each is INVALID_ARGUMENT, naming the parameter and its range, unless
-//   sensitivity, noise_stddev, scale are finite and above 0,
-//   sampling_rate is 0..1, count 1..kMaxEventCount, rows 1..kMaxEventRows, changed_rows 0..kMaxEventRows,
-//   rounding is finite and at least 0,
-//   and the ratio of noise to sensitivity is within the limits above.
+// INVALID_ARGUMENT, naming the parameter and its range, unless sensitivity, noise_stddev, scale are finite and above 0,
+// sampling_rate is 0..1, count 1..kMaxEventCount, rows 1..kMaxEventRows, changed_rows 0..kMaxEventRows, rounding finite
+// and at least 0, and the ratio of noise to sensitivity within the limits above.
 absl::StatusOr<v1::PrivacyEvent> MakeGaussianEvent(double sensitivity, double noise_stddev, int64_t count);
 absl::StatusOr<v1::PrivacyEvent> MakeLaplaceEvent(double sensitivity, double scale);
 absl::StatusOr<v1::PrivacyEvent> MakePoissonGaussianEvent(double sampling_rate, double sensitivity,
@@ -43,7 +38,7 @@ absl::StatusOr<v1::PrivacyEvent> MakeRowMixtureEvent(int64_t rows, double sampli
 absl::StatusOr<v1::PrivacyEvent> MakeRowChangeEvent(int64_t changed_rows, double sampling_rate, double sensitivity,
                                                     double noise_stddev, double rounding);
 absl::StatusOr<v1::PrivacyEvent> MakeBoundedRangeEvent(double range);
-// An empty composition is an event too: nothing was released.
+// An empty composition is valid: nothing was released.
 absl::StatusOr<v1::PrivacyEvent> MakeCompositionEvent(const std::vector<v1::PrivacyEvent>& events);
 absl::StatusOr<v1::PrivacyEvent> MakeRepetitionEvent(int64_t count, const v1::PrivacyEvent& event);
 absl::StatusOr<v1::PrivacyEvent> MakeNodeSamplingEvent(double sampling_rate, const v1::PrivacyEvent& event);

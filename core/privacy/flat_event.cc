@@ -14,8 +14,7 @@ namespace {
 
 constexpr int64_t kMaxTotalCount = 1'000'000'000'000;
 constexpr double kHalfUlp = std::numeric_limits<double>::epsilon() / 2;
-// Covers the roundings of a ratio, a square root and a product.
-constexpr double kRoundUp = 1 + 8 * kHalfUlp;
+constexpr double kRoundUp = 1 + 8 * kHalfUlp;  // covers a ratio, a square root, a product
 
 absl::Status TooMany() {
   return InvalidField("event",
@@ -71,7 +70,7 @@ class Flattener {
   }
 
  private:
-  // The squares add up. hypot neither overflows nor underflows.
+  // Squares add up; hypot neither overflows nor underflows.
   void AddGaussian(double ratio, double count) {
     const double mu = ratio * std::sqrt(count) * kRoundUp;
     flat_.gaussian_mu = flat_.gaussian_mu == 0 ? mu : std::hypot(flat_.gaussian_mu, mu) * kRoundUp;

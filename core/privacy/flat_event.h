@@ -1,5 +1,5 @@
-// An event without its tree: Gaussians merged into one, equal mechanisms counted. Composition does not depend on the
-// order of its parts, so nothing is lost, and two trees that mean the same cost the same.
+// An event without its tree: Gaussians merged into one, equal mechanisms counted. Composition does not depend on order,
+// so nothing is lost, and trees with the same meaning have the same price.
 #ifndef DPAR_CORE_PRIVACY_FLAT_EVENT_H_
 #define DPAR_CORE_PRIVACY_FLAT_EVENT_H_
 
@@ -13,12 +13,11 @@
 
 namespace dpar {
 
-// Which of two neighbours is the graph with the node: its loss is measured against the graph without (kRemove), or the
-// other way round (kAdd).
+// Whose loss is measured: the graph with the node against the one without (kRemove), or the other way round (kAdd).
 enum class Direction { kRemove, kAdd };
 
-// A Gaussian shifted by Binomial(rows, sampling_rate) against one that is not; the shift of one row is 1 and the
-// standard deviation noise_multiplier. 0 < sampling_rate < 1.
+// A Gaussian shifted by Binomial(rows, sampling_rate) against an unshifted one; one row shifts by 1 and the standard
+// deviation is noise_multiplier. 0 < sampling_rate < 1.
 struct RowMixture {
   int64_t rows = 1;
   double sampling_rate = 0;
@@ -59,9 +58,8 @@ struct SampledEvent {
   int64_t count = 0;
 };
 
-// INVALID_ARGUMENT for an event that is not valid, or one with more than 10^12 mechanisms of one kind.
+// INVALID_ARGUMENT for an invalid event, or one with more than 10^12 mechanisms of one kind.
 absl::StatusOr<FlatEvent> Flatten(const v1::PrivacyEvent& event);
-// Composes one more event with those in `flat`.
 absl::Status AddEvent(const v1::PrivacyEvent& event, FlatEvent& flat);
 
 }  // namespace dpar

@@ -3,7 +3,6 @@
 #include <fftw3.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <utility>
@@ -16,7 +15,7 @@ using Complex = std::complex<double>;
 
 constexpr double kTwoPi = 6.28318530717958647692;
 
-// FFTW plans with state of its own, one thread at a time; plans then run anywhere.
+// Only FFTW's planner needs the lock; plans run on any thread.
 std::mutex& PlannerMutex() {
   static auto* mutex = new std::mutex;
   return *mutex;
@@ -27,7 +26,6 @@ Complex Product(Complex a, Complex b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
-// e^(-2 pi i k / size) from two short tables.
 class Twiddles {
  public:
   explicit Twiddles(size_t size) {
@@ -111,7 +109,6 @@ void RealTransform::Backward() {
   for (size_t k = 1; k <= half - k; ++k) {
     const Complex even = x[k] + std::conj(x[half - k]);
     const Complex odd = Product(std::conj(buffers_->twiddles(k)), x[k] - std::conj(x[half - k]));
-    // Z_k = E + i O and Z_(half-k) = conj(E) + i conj(O), exchanged.
     x[k] = {even.imag() + odd.real(), even.real() - odd.imag()};
     x[half - k] = {odd.real() - even.imag(), even.real() + odd.imag()};
   }

@@ -16,21 +16,16 @@ constexpr double kHalfUlp = std::numeric_limits<double>::epsilon() / 2;
 constexpr double kSqrtHalf = 0.70710678118654752440;
 constexpr double kLogSqrtTwoPi = 0.91893853320467274178;
 
-// Below this a, delta exceeds 0.68 and is best known through its complement.
-constexpr double kComplementBelow = -1;
-// Here 1 - delta is under 1e-21 for every mu, which no double below 1 is.
-constexpr double kLowestA = -10;
-// Here delta <= Q(a) is under exp(-5000), below every positive double.
-constexpr double kHighestA = 100;
-// Relative error of D and of the normal distribution function as computed here, with room to spare (measured: 2e-15).
+constexpr double kComplementBelow = -1;  // below it delta > 0.68, best known through its complement
+constexpr double kLowestA = -10;         // 1 - delta < 1e-21 for every mu
+constexpr double kHighestA = 100;        // delta <= Q(a) < exp(-5000)
+// Relative error of D and of the normal distribution function as computed here (measured: 2e-15).
 constexpr double kProfileMargin = 2e-14;
-// Covers the few roundings between a returned value and its use.
-constexpr double kUseMargin = 0x1p-46;
+constexpr double kUseMargin = 0x1p-46;  // for roundings between a returned value and its use
 
 // D(a, m) = M(a) - M(a + m) = integral over t > 0 of exp(-a t - t^2/2) (1 - exp(-m t)), with M = Q / phi the Mills
-// ratio of the normal distribution; D(a, infinity) = M(a). For a >= -1. The integrand is positive, so nothing cancels
-// however close the two ratios are. Trapezoids after t = scale exp(u - exp(-u)), under which the integrand falls off
-// double-exponentially at both ends: the error is about exp(-2 pi (pi/4) / step) < 1e-20.
+// ratio of the normal distribution; D(a, infinity) = M(a). For a >= -1. The integrand is positive, so nothing cancels.
+// Trapezoids after t = scale exp(u - exp(-u)), where it falls double-exponentially: error e^(-pi^2/2/step) < 1e-20.
 double MillsDifference(double a, double m) {
   constexpr double kStep = 0.1;
   constexpr int kFirst = -45;
@@ -46,9 +41,8 @@ double MillsDifference(double a, double m) {
   return sum * kStep;
 }
 
-// With a = eps/mu - mu/2, b = a + mu and phi(a) = e^eps phi(b):
-//   delta = Q(a) - e^eps Q(b) = phi(a) (M(a) - M(b)).
-// ln delta, for a >= kComplementBelow.
+// ln delta, for a >= kComplementBelow. With a = eps/mu - mu/2, b = a + mu and phi(a) = e^eps phi(b), delta = Q(a) -
+// e^eps Q(b) = phi(a) (M(a) - M(b)).
 double LogDelta(double mu, double a) { return -a * a / 2 - kLogSqrtTwoPi + std::log(MillsDifference(a, mu)); }
 
 // 1 - delta = Phi(a) + phi(a) M(b), for a < kComplementBelow, where eps >= 0 means b >= 1.
@@ -57,9 +51,8 @@ double DeltaComplement(double mu, double a) {
   return std::erfc(-a * kSqrtHalf) / 2 + density * MillsDifference(a + mu, kInfinity);
 }
 
-// Whether delta at (mu, a) is at most `delta` even after a relative error of kProfileMargin and an absolute error of
-// `a_error` in a. At fixed mu the derivatives of ln delta and, below kComplementBelow, of ln(1 - delta) in a are at
-// most 2 (|a| + 1).
+// Whether delta at (mu, a) is at most `delta` despite a relative error of kProfileMargin and an error of `a_error` in
+// a. The derivatives in a of ln delta and, below kComplementBelow, of ln(1 - delta) are at most 2 (|a| + 1).
 bool MeetsDelta(double mu, double a, double a_error, double delta) {
   if (a == kInfinity || a - a_error > kHighestA) {
     return true;
@@ -73,7 +66,6 @@ bool MeetsDelta(double mu, double a, double a_error, double delta) {
   return LogDelta(mu, a) + margin + log_rounding <= target;
 }
 
-// Bound on the error of eps/mu - mu/2 in floating point.
 double ErrorOfA(double mu, double epsilon) { return 4 * kHalfUlp * (epsilon / mu + mu / 2); }
 
 double DeltaOf(double mu, double epsilon) {
@@ -84,8 +76,7 @@ double DeltaOf(double mu, double epsilon) {
   return a > kHighestA ? 0 : std::exp(LogDelta(mu, a));
 }
 
-// The smallest a in [-mu/2, infinity) that meets delta; -mu/2 itself does not. Solving for a instead of epsilon keeps
-// eps/mu - mu/2 from cancelling.
+// The smallest a in [-mu/2, infinity) that meets delta; -mu/2 does not. Unlike epsilon, a does not cancel.
 double SmallestA(double mu, double delta) {
   double low = std::max(-mu / 2, kLowestA);
   double high = std::sqrt(-2 * std::log(delta)) + 1;  // delta(a) <= Q(a) <= exp(-a^2/2)/2
@@ -103,7 +94,6 @@ double EpsilonOf(double mu, double delta) {
     return 0;
   }
   const double a = SmallestA(mu, delta);
-  // mu^2 rounds apart from a mu, so the margin is of both terms.
   double epsilon = mu * (a + mu / 2) + 4 * kHalfUlp * mu * (std::fabs(a) + mu / 2);
   double step = std::max(epsilon * 2 * kHalfUlp, std::numeric_limits<double>::denorm_min());
   while (DeltaOf(mu, epsilon) > delta) {
@@ -117,7 +107,7 @@ bool MuMeets(double mu, double epsilon, double delta) {
   return MeetsDelta(mu, epsilon / mu - mu / 2, ErrorOfA(mu, epsilon), delta);
 }
 
-// Halves the gap in the exponent first, so that a mu of any size keeps its relative precision.
+// Halves the gap in the exponent first, to keep the relative precision of any mu.
 double Between(double low, double high) {
   return high > 2 * low ? std::sqrt(low) * std::sqrt(high) : low + (high - low) / 2;
 }
@@ -143,8 +133,7 @@ absl::StatusOr<double> GaussianEpsilon(double mu, double delta) {
 absl::StatusOr<double> GaussianMu(double epsilon, double delta) {
   DPAR_RETURN_IF_ERROR(ValidateRange("epsilon", epsilon, 0, std::numeric_limits<double>::max()));
   DPAR_RETURN_IF_ERROR(ValidateProbability("delta", delta));
-  // delta(mu, eps) <= delta(mu, 0) <= 0.4 mu, so mu = delta always meets.
-  double low = delta;
+  double low = delta;                                    // meets: delta(mu, eps) <= delta(mu, 0) <= 0.4 mu
   double high = 2 * -kLowestA + 2 * std::sqrt(epsilon);  // there a <= kLowestA
   while (true) {
     const double middle = Between(low, high);

@@ -13,14 +13,13 @@ namespace {
 constexpr double kInverseSqrtTwoPi = 0.39894228040143267794;
 constexpr double kSqrtHalf = 0.70710678118654752440;
 
-// Four-point Gauss-Legendre on [0, 1]. Over an interval of 1/50 standard deviation, whose ends' densities have a ratio
-// of at most e^(y/50) at a distance y from a centre, its relative error is below 6e-10 (y/50)^8: 1e-14 at y = 12.
+// Four-point Gauss-Legendre on [0, 1]. Over 1/50 standard deviation the ratio of densities at distance y from a centre
+// is at most e^(y/50), so the relative error is below 6e-10 (y/50)^8: 1e-14 at y = 12.
 constexpr std::array<double, 4> kNodes = {0.06943184420297371239, 0.33000947820757186760, 0.66999052179242813240,
                                           0.93056815579702628761};
 constexpr std::array<double, 4> kNodeWeights = {0.17392742256872692869, 0.32607257743127307131, 0.32607257743127307131,
                                                 0.17392742256872692869};
-// No interval spans more loss than this, for the same reason.
-constexpr double kLargestLossStep = 0.5;
+constexpr double kLargestLossStep = 0.5;  // of one interval, for the same reason
 
 double UpperTail(double y) { return std::erfc(y * kSqrtHalf) / 2; }
 
@@ -35,8 +34,7 @@ void Split(double mass, double excess, double low_loss, double high_loss, double
   low_mass += mass - up;
 }
 
-// Atoms of outcomes y in [low, high] cut into equal intervals, for a loss that is monotone in y. log_density(y, loss)
-// is that of P, up to the factor 1/sqrt(2 pi).
+// Cuts outcomes y in [low, high] into equal intervals; loss is monotone in y. log_density is P's, without 1/sqrt(2 pi).
 template <typename Loss, typename LogDensity>
 LossAtoms CutOutcomes(double low, double high, double step, bool increasing, const Loss& loss,
                       const LogDensity& log_density) {

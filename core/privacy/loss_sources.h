@@ -1,4 +1,4 @@
-// The mechanisms of an event as things that can be cut into atoms as finely as wanted.
+// The mechanisms of an event, to be cut into atoms of any fineness.
 #ifndef DPAR_CORE_PRIVACY_LOSS_SOURCES_H_
 #define DPAR_CORE_PRIVACY_LOSS_SOURCES_H_
 
@@ -18,19 +18,17 @@ struct LossSource {
   int64_t count = 1;
 };
 
-// The step of a first look at a source.
 inline constexpr double kSurveyStep = kLargestIntervalStep;
 
-// One source for each kind of mechanism. Each cuts off outcomes of at most `tail_mass` at either end.
+// One source for each kind of mechanism. Each cuts outcomes of at most `tail_mass` at either end.
 std::vector<LossSource> LossSourcesOf(const FlatEvent& event, Direction direction, double tail_mass);
 
-// Whether the event has a mechanism that would need more atoms than can be held: much less noise than sensitivity.
+// Whether a mechanism has so much less noise than sensitivity that it needs more atoms than can be held.
 bool NeedsTooManyAtoms(const FlatEvent& event, double tail_mass);
 
 std::vector<LossComponent> CutAll(const std::vector<LossSource>& sources, const std::vector<double>& steps);
 
-// Steps at which each source's atoms, under the tilt, are on average as far apart as the points of a grid. `survey` are
-// the sources' atoms at kSurveyStep.
+// Steps at which each source's atoms are, on average under the tilt, grid_step apart. `survey`: atoms at kSurveyStep.
 std::vector<double> MatchingSteps(const std::vector<LossComponent>& survey, double tilt, double grid_step);
 
 }  // namespace dpar

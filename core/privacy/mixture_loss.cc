@@ -7,17 +7,14 @@
 namespace dpar {
 namespace {
 
-// Below this exponent, e^u - 1 loses nothing to the 1.
-constexpr double kSmallExponent = 1;
-// Above it, e^u comes close to overflow.
-constexpr double kLargeExponent = 600;
+constexpr double kSmallExponent = 1;    // below it, e^u - 1 loses nothing to the 1
+constexpr double kLargeExponent = 600;  // above it, e^u may overflow
 
 }  // namespace
 
 MixtureLoss::MixtureLoss(const RowMixture& mixture, double dropped_weight_limit)
     : mu_(1 / mixture.noise_multiplier), rate_(mixture.sampling_rate), one_row_(mixture.rows == 1) {
-  // Ratios of neighbouring binomial weights, outwards from the largest, then scaled to sum 1: each weight is within
-  // 1e-15 relative for every step away from the largest.
+  // Ratios of neighbouring binomial weights, outwards from the largest, scaled to sum 1: relative error 1e-15 a step.
   const auto rows = static_cast<double>(mixture.rows);
   const double odds = rate_ / (1 - rate_);
   weights_.resize(static_cast<size_t>(mixture.rows) + 1);
@@ -60,7 +57,6 @@ double MixtureLoss::operator()(double y) const {
   if (one_row_ && weights_.size() == 2) {
     return OneRow(y);
   }
-  // e^(k mu y - (k mu)^2/2) for the rows that are kept; the exponent is concave in k.
   const double first = mu_ * static_cast<double>(first_);
   const double last = mu_ * static_cast<double>(last_row_count());
   if (first_ == 0 && dropped_weight_ == 0 && last * (std::fabs(y) + last / 2) < kSmallExponent) {

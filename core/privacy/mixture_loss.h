@@ -9,20 +9,17 @@
 
 namespace dpar {
 
-// In units of the noise's standard deviation, with mu = 1 / noise_multiplier, row counts k of weight w_k shift the
-// outcome y by k mu, and the loss against no shift is
-//   L(y) = ln sum_k w_k e^(k mu y - (k mu)^2 / 2),
-// increasing and convex in y.
+// With outcomes y in units of the noise's standard deviation and mu = 1 / noise_multiplier, k rows, of weight w_k,
+// shift y by k mu. The loss against no shift, increasing and convex, is L(y) = ln sum_k w_k e^(k mu y - (k mu)^2/2).
 class MixtureLoss {
  public:
-  // Row counts whose weights together are at most dropped_weight_limit are left out.
+  // Drops row counts whose weights together are at most dropped_weight_limit.
   MixtureLoss(const RowMixture& mixture, double dropped_weight_limit);
 
   [[nodiscard]] double operator()(double y) const;
 
   [[nodiscard]] double mu() const { return mu_; }
   [[nodiscard]] int64_t last_row_count() const { return first_ + static_cast<int64_t>(weights_.size()) - 1; }
-  // The weight of what was left out.
   [[nodiscard]] double dropped_weight() const { return dropped_weight_; }
 
  private:

@@ -19,8 +19,7 @@ constexpr double kErrorExponent = 64;
 constexpr double kSkipExponent = 72;
 constexpr double kTailReach = 12;  // kSkipExponent is its square / 2
 constexpr double kLargestPlainExponent = 600;
-// Beyond this many exponentials the bound without sampling is taken.
-constexpr int64_t kMaxWork = 1'000'000;
+constexpr int64_t kMaxWork = 1'000'000;  // exponentials; beyond, the bound without sampling is taken
 
 // The sum over k >= 2 of (p^k - p) l^k / k!, for |l| and |p l| below 0.05: twelve terms leave 1e-26 of it.
 double SmallPowerExcess(double power, double loss) {
@@ -36,7 +35,6 @@ double SmallPowerExcess(double power, double loss) {
   return sum;
 }
 
-// A sum of exponentials whose largest exponent is not known beforehand.
 class ScaledSum {
  public:
   void Add(double exponent) {
@@ -67,7 +65,6 @@ double QuadratureStep(double power, double angle) {
   return 2 * kPi * width / (kErrorExponent + growth);
 }
 
-// e^(p l) - 1 - p (e^l - 1), for exponents that do not overflow.
 double PowerExcess(double power, double loss) {
   constexpr double kSmall = 0.05;
   const double scaled = power * loss;
@@ -77,8 +74,7 @@ double PowerExcess(double power, double loss) {
   return std::max(0.0, std::expm1(scaled) - power * std::expm1(loss));
 }
 
-// The range of outcomes: the integrand's terms peak at 0, at `shift` and between 0 and power * shift, and fall like a
-// Gaussian outside.
+// The integrand's terms peak at 0, at `shift` and between 0 and power * shift, and fall like a Gaussian outside.
 struct Range {
   Range(double power, double shift)
       : low(std::min(0.0, power * shift) - kTailReach), high(std::max(shift, power * shift) + kTailReach) {}
@@ -96,14 +92,14 @@ double PlainIntegral(const MixtureLoss& loss, double power, const Range& range, 
   return std::log(sum * step) - kLogSqrtTwoPi + 1e-13 + 8 * kHalfUlp * kLargestPlainExponent;
 }
 
-// The same for exponents of any size. Skips what is far below the largest term seen: the logarithm of the integrand has
-// a slope of at most |y| + max(1, |p|) shift. Nothing when that takes too many points.
+// The same for exponents of any size. Skips terms far below the largest: the slope of the logarithm of the integrand is
+// at most |y| + max(1, |p|) shift. nullopt if that takes too many points.
 absl::optional<double> ScaledIntegral(const MixtureLoss& loss, double power, double shift, const Range& range,
                                       double step) {
   const double steepest = std::max(1.0, std::fabs(power)) * shift;
   const double log_power = std::log(std::fabs(power));
   const double log_constant = std::log1p(std::fabs(power));
-  // Where the peaks may be, so that everything far below them is skipped from the start.
+  // Candidates for the peak, so that terms far below are skipped from the start.
   double known = -std::numeric_limits<double>::infinity();
   for (const double y : {power * shift, shift, 0.0, -1.0, -2.0, -4.0, -8.0}) {
     known = std::max(known, LogPowerExcess(power, loss(y)) - y * y / 2);

@@ -17,14 +17,12 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSmallestTilt = 1e-7;
 constexpr double kLargestTilt = 1e8;
-// A few steps have a loss that is not yet smooth on the scale of its spread, which the error's estimate assumes.
+// The error's estimate assumes a loss that is smooth on the scale of its spread; that of few steps is not.
 constexpr double kSmallestGridSize = 0x1p15;
 constexpr double kSmallestRoughGridSize = 0x1p12;
 constexpr double kLargestGridSize = 0x1p23;
-// Delta is computed on a grid of half the step, a quarter of the error, so that delta at the epsilon for a delta does
-// not exceed it.
+// Delta takes half the step, a quarter of the error, so that delta at the epsilon for a delta does not exceed it.
 constexpr double kDeltaRefinement = 2;
-// For finding about where epsilon is.
 constexpr PldPrecision kRoughPrecision = {1e-2};
 constexpr double kRoughFraction = 1e-4;  // and above
 constexpr double kSettled = 0.98;
@@ -35,19 +33,16 @@ constexpr int64_t kManySteps = 200;
 constexpr double kFirstNudge = 1e-7;  // of epsilon
 constexpr double kSmallestNudge = 1e-12;
 constexpr int kMaxNudges = 20;
-// For a single run of a mechanism: how much finer than the survey it is cut, and room for its roundings.
+// For a single run of a mechanism: how much finer than the survey it is cut, and its rounding margin.
 constexpr double kSingleRefinement = 64;
 constexpr double kSingleMassMargin = 1e-12;
 constexpr double kSingleRoom = 3e-6;  // delta may be cut elsewhere
 constexpr double kSingleLossMargin = 0x1p-50;
-// Mass cut from all mechanisms together, relative to delta.
-constexpr double kTailShare = 1e-10;
+constexpr double kTailShare = 1e-10;  // cut from all mechanisms, relative to delta
 constexpr double kModerateTail = 1e-32;
 constexpr double kSmallestTail = 1e-290;
-// Mass outside the window, relative to delta: e^-20 = 2e-9.
-constexpr double kLogWindowShare = -20;
-// The conversion overstates delta by less than this in the cases that matter.
-constexpr double kLogSlack = 10;
+constexpr double kLogWindowShare = -20;  // mass outside the window, relative to delta: 2e-9
+constexpr double kLogSlack = 10;         // the conversion mostly overstates delta by less
 
 double TotalCount(const std::vector<LossSource>& sources) {
   double total = 0;
@@ -57,7 +52,6 @@ double TotalCount(const std::vector<LossSource>& sources) {
   return total;
 }
 
-// Number of runs of all mechanisms, before any is cut.
 double TotalCount(const FlatEvent& event) {
   double total = 1;
   for (const auto& [mixture, count] : event.mixtures) {
@@ -72,7 +66,7 @@ double TotalCount(const FlatEvent& event) {
   return total;
 }
 
-// Bisects for the sign change of an increasing function of the tilt, to about 0.1%.
+// Bisects for the zero of an increasing function of the tilt, to about 0.1%.
 template <typename Function>
 double SolveTilt(const Function& increasing) {
   double low = std::log(kSmallestTilt);
@@ -88,8 +82,8 @@ double SolveTilt(const Function& increasing) {
 // ln delta + t eps = K + t ln t - (t + 1) ln(t + 1).
 double LogPrefactor(double tilt) { return tilt * std::log(tilt) - (tilt + 1) * std::log1p(tilt); }
 
-// Its saddle point for an epsilon, but no less than tells losses apart: where epsilon is far below the mean loss, and
-// delta near 1, the saddle point is at 0. Any tilt gives a valid bound; this one makes it tight.
+// Its saddle point for an epsilon, with a floor: where epsilon is far below the mean loss it would be 0. Any tilt gives
+// a valid bound; this one makes it tight.
 double TiltForEpsilon(const std::vector<LossComponent>& components, double epsilon) {
   const double saddle =
       SolveTilt([&](double tilt) { return CumulantsAt(components, tilt).mean - std::log1p(1 / tilt) - epsilon; });
@@ -111,7 +105,6 @@ std::vector<LossComponent> CutForSurvey(const std::vector<LossSource>& sources) 
   return CutAll(sources, std::vector<double>(sources.size(), kSurveyStep));
 }
 
-// The largest finite loss of the composition.
 double LargestLoss(const std::vector<LossComponent>& survey) {
   double largest = 0;
   for (const LossComponent& component : survey) {
@@ -135,12 +128,10 @@ struct Window {
   double tail_tilt = 0;
 };
 
-// A window that starts at `low`, below epsilon. It is a circle, so its width w must be large enough that
-// - what lies above, and is lost, is negligible: untilted, beside delta;
-// - tilted mass above epsilon + w, which comes back above epsilon, is negligible;
-// - loss l below epsilon, which comes back at l + w, is negligible: for every s up to the tilt, its weight there is at
-//   most e^(-s (l + w - epsilon)).
-// The last two only ever add to delta. All by Chernoff's bound at a few tilts beside the given one.
+// A circular window from `low`, below epsilon. Chernoff's bound at a few tilts gives a width w that makes negligible
+// - mass above the window, which is lost: untilted, beside delta;
+// - tilted mass above epsilon + w, which wraps to above epsilon and only adds to delta;
+// - loss l below epsilon, which wraps to l + w and only adds: at most e^(-s (l + w - epsilon)), for each s <= tilt.
 Window WindowAt(double tilt, const std::vector<LossComponent>& survey, double epsilon, double low) {
   constexpr std::array<double, 6> kMultiples = {1, 2, 3, 4.5, 7, 10};
   const Cumulants at = CumulantsAt(survey, tilt);
@@ -167,7 +158,7 @@ Window WindowAt(double tilt, const std::vector<LossComponent>& survey, double ep
   return window;
 }
 
-// The narrowest over a few tilts at and below the saddle point: less tilt shortens the upper tail.
+// The narrowest over a few tilts up to the saddle point: less tilt shortens the upper tail.
 Window FindWindow(const std::vector<LossComponent>& survey, double epsilon, double saddle, double low) {
   Window best;
   for (const double share : {1.0, 0.9, 0.8, 0.65}) {
@@ -177,8 +168,7 @@ Window FindWindow(const std::vector<LossComponent>& survey, double epsilon, doub
   return best;
 }
 
-// Three quarters of the error go to the grid, whose points cost more than atoms do.
-constexpr double kGridShare = 0.75;
+constexpr double kGridShare = 0.75;  // of the error: grid points cost more than atoms
 const double kAtomStepRatio = std::sqrt((1 - kGridShare) / kGridShare);
 
 // T (t + 1) h^2 / 12 for the grid, and the atoms' share on top.
@@ -192,7 +182,6 @@ struct Plan {
   double low = 0;  // where epsilon is looked for from
 };
 
-// Sets atom_step to how far apart atoms may be.
 LossGrid ChooseGrid(const std::vector<LossComponent>& survey, double epsilon, double saddle, double count,
                     const Plan& plan, double& atom_step) {
   const Window window = FindWindow(survey, epsilon, saddle, plan.low);
@@ -215,7 +204,6 @@ LossGrid ChooseGrid(const std::vector<LossComponent>& survey, double epsilon, do
   return grid;
 }
 
-// Composes around an epsilon; `survey` are the sources' coarse atoms.
 ComposedLoss Compose(const std::vector<LossSource>& sources, const std::vector<LossComponent>& survey, double epsilon,
                      const Plan& plan, PldBound& bound) {
   const double count = TotalCount(sources);
@@ -267,21 +255,19 @@ class SingleLoss {
   LossAtoms atoms_;
 };
 
-// How much more than delta PldDelta may find at the epsilon for it, whose grid is another: rounding, its own
-// discretisation, and where in a cell epsilon lies.
+// How much PldDelta, on another grid, may exceed delta at its epsilon: rounding, discretisation, place in a cell.
 double SlackForDelta(const ComposedLoss& composed, const PldBound& bound) {
   const double cell = bound.tilt * bound.step;
   return 12 * composed.RoundingShare(bound.value) + 0.3 * bound.tilt * bound.discretisation_error + 4 * cell * cell;
 }
 
-// Whether the loss is one of many steps of one kind, where the room above is enough. That of few mechanisms, or of
-// different ones, may have jumps, which two grids place differently: then delta at the epsilon found is computed.
+// Many steps of one kind, where the slack above is enough. Other losses may have jumps, which two grids place
+// differently: there, delta at the epsilon found is computed.
 bool IsSmooth(const FlatEvent& event) {
   return event.gaussian_mu == 0 && event.changes.empty() && event.laplaces.empty() && event.selections.empty() &&
          event.sampled.empty() && event.mixtures.size() == 1 && event.mixtures.begin()->second >= kManySteps;
 }
 
-// An upper bound on ln delta at epsilon, from the conversion.
 double ConvertedLogDelta(const std::vector<LossComponent>& survey, double epsilon) {
   const double tilt = TiltForEpsilon(survey, epsilon);
   return std::min(0.0, CumulantsAt(survey, tilt).value + LogPrefactor(tilt) - tilt * epsilon);
@@ -306,7 +292,7 @@ PldBound PldEpsilon(const FlatEvent& event, Direction direction, double delta, c
         SingleLoss(sources.front()).SmallestEpsilon([&](double epsilon) { return (1 - kSingleRoom) * limit(epsilon); });
     return bound;
   }
-  // From above: every result is a bound, and its own tilt gives a tighter one. Roughly until that settles, then finely.
+  // From above: every result is a bound, and its own tilt gives a tighter one. Rough until that settles, then fine.
   const std::vector<LossComponent> survey = CutForSurvey(sources);
   double guess = std::min(ConvertedEpsilon(survey, delta), std::max(0.0, LargestLoss(survey)));
   bool rough = true;
@@ -332,8 +318,7 @@ PldBound PldEpsilon(const FlatEvent& event, Direction direction, double delta, c
 PldBound PldDelta(const FlatEvent& event, Direction direction, double epsilon, const PldPrecision& precision) {
   PldBound bound;
   bound.value = 1;
-  // What is cut must be small beside delta, which is not known yet: the tail that is right for a moderate delta, and
-  // the smallest when delta turns out not to be.
+  // The cut must be small beside delta, which is not known yet: try a tail for a moderate delta, then the smallest.
   double tail_mass = kModerateTail;
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (NeedsTooManyAtoms(event, tail_mass)) {

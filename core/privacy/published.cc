@@ -31,7 +31,6 @@ absl::Status ValidatePipeline(const DparPipeline& pipeline) {
   return ValidatePositive("node_sampling_rate", pipeline.node_sampling_rate, 1);
 }
 
-// Epsilon of one seed's row.
 double RowEpsilon(const DparPipeline& pipeline, double delta) {
   const double unit = 1 / pipeline.appr_noise;
   if (pipeline.method == ApprMethod::kGm) {
@@ -60,9 +59,8 @@ double ComposeRows(double row, double seeds, double delta) {
   return high;
 }
 
-// Epsilon of the moments accountant. The conversion is that of the released code, eps = R_a - ln(delta) / (a - 1);
-// tighter ones are known today, but they are not what the paper's figures were computed with. (a - 1) R_a is convex, so
-// that eps, which is it and a constant over a - 1, falls and then rises with a: bisection finds the best order.
+// Epsilon of the moments accountant with the conversion of the released code, eps = R_a - ln(delta) / (a - 1), as in
+// the paper's figures. (a - 1) R_a is convex, so eps falls and then rises with a: bisection finds the best order.
 double MomentsEpsilon(const FlatEvent& steps, double delta) {
   const std::vector<double>& orders = RenyiOrders();
   const auto epsilon = [&](size_t i) {

@@ -1,9 +1,7 @@
-// The DPAR paper's own accounting (WWW 2024), to reproduce its tables: what a pipeline costs by the published theorems,
-// next to the event that it really is. These figures are the paper's claims and not bounds; the ledger never uses them.
-//
-// What the theorems leave out: one node can change all M rows and, through them, many gradients; clipping comes after
-// aggregation, so the l1 norm of a column does not bound what one node moves; and sampling nodes at rate q' does not
-// multiply epsilon by q'.
+// The DPAR paper's own accounting (WWW 2024), to reproduce its tables. These figures are claims and not bounds; the
+// ledger never uses them. What the theorems leave out: one node can change all M rows and, through them, many
+// gradients; clipping comes after aggregation, so the l1 norm of a column does not bound what one node moves; and
+// sampling nodes at rate q' does not multiply epsilon by q'.
 #ifndef DPAR_CORE_PRIVACY_PUBLISHED_H_
 #define DPAR_CORE_PRIVACY_PUBLISHED_H_
 
@@ -51,12 +49,11 @@ struct PublishedClaim {
 //        EM1 adds eps_2 = K / value_noise
 //   GM   eps_1 = sqrt(2 ln(1.25/d)) / appr_noise
 //   all  eps_g with eps_1 = eps_g / (2 sqrt(M ln(e + eps_g / appr_delta))), solved for eps_g
-//   SGD  min over orders a of R_a - ln(sgd_delta) / (a - 1), R_a the Renyi divergence of the sampled Gaussian at
-//        q = B / N, T times. Theorem 3 itself has constants that it does not name; the released code takes this bound
-//        in its place, without tau, and so do we.
+//   SGD  min over orders a of R_a - ln(sgd_delta) / (a - 1), R_a of T Gaussians sampled at q = B / N: the
+//        bound of the released code, without tau, since theorem 3 does not name its constants.
 absl::StatusOr<PublishedClaim> PublishedEpsilon(const DparPipeline& pipeline, double delta);
 
-// What the pipeline really is: node sampling around the composition of
+// The pipeline's event: node sampling around the composition of
 //   EM   M K selections of range 2 / appr_noise, and for EM1 M K Laplace mechanisms
 //   GM   one Gaussian of sensitivity sqrt(2 M)
 //   SGD  T row mixtures of 1 + max_occurrence rows.

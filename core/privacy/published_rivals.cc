@@ -15,8 +15,7 @@
 namespace dpar {
 namespace {
 
-// The least value over the orders. (a - 1) R_a is convex, and so is what the conversions add to it; divided by a - 1
-// that falls and then rises, so that bisection finds the best order.
+// (a - 1) R_a is convex, and so is what the conversions add to it; divided by a - 1 that falls and then rises.
 double LeastOverOrders(const std::function<double(double)>& value) {
   const std::vector<double>& orders = RenyiOrders();
   size_t low = 0;
@@ -29,7 +28,6 @@ double LeastOverOrders(const std::function<double(double)>& value) {
   return value(orders[low]);
 }
 
-// ln of the probability that `drawn` of N slots hold `found` of `terms` given ones.
 double LogHypergeometric(double slots, double terms, double drawn, double found) {
   const auto log_choose = [](double n, double k) {
     return std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1);
@@ -37,7 +35,6 @@ double LogHypergeometric(double slots, double terms, double drawn, double found)
   return log_choose(terms, found) + log_choose(slots - terms, drawn - found) - log_choose(slots, drawn);
 }
 
-// The divergence of one step over all numbers of terms that can be in the batch.
 double SageRenyi(const SagePipeline& pipeline, double order) {
   const auto slots = static_cast<double>(pipeline.slots);
   const double terms = std::min(static_cast<double>(pipeline.max_degree) + 1, slots);

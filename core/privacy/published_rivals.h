@@ -1,12 +1,10 @@
-// What the papers of the methods GAP and SAGE claim for their noise, to reproduce their tables. These figures are
-// claims and not bounds; the ledger never uses them.
-//
+// What the papers of GAP and SAGE claim for their noise, to reproduce their tables. These figures are claims and not
+// bounds; the ledger never uses them.
 //   GAP   (Sajadmanesh et al., USENIX Security 2023) charges a hop of aggregation with l2 sensitivity sqrt(D), for the
-//         rows of the removed node's neighbours alone. The node's own row, which goes from up to D to 0, is not in it.
-//   SAGE  (Daigavane et al., 2021) bounds the degree by dropping edges at random, and takes it that a removed node then
+//         rows of the removed node's neighbours. It omits the node's own row, which goes from up to D to 0.
+//   SAGE  (Daigavane et al., 2021) bounds the degree by dropping edges at random, and assumes that a removed node then
 //         changes at most D + 1 terms. Which edges others keep depends on the node as well, and nothing bounds that.
-//
-// Here neither drops an edge: D is a promise that both graphs keep.
+// Here neither drops an edge: D is a degree promise that both graphs keep.
 #ifndef DPAR_CORE_PRIVACY_PUBLISHED_RIVALS_H_
 #define DPAR_CORE_PRIVACY_PUBLISHED_RIVALS_H_
 
@@ -16,7 +14,6 @@
 
 namespace dpar {
 
-// DP-SGD for the encoder, noisy sums over neighbours, DP-SGD for the classifier.
 struct GapPipeline {
   int64_t max_degree = 1;        // D
   int64_t hops = 1;              // K
@@ -30,7 +27,7 @@ struct GapPipeline {
 // Poisson-sampled Gaussians.
 absl::StatusOr<double> PublishedEpsilon(const GapPipeline& pipeline, double delta);
 
-// DP-SGD over terms of which a node is in at most D + 1, each of which moves by at most 2 C.
+// DP-SGD. A node is in at most D + 1 terms, each of which moves by at most 2 C.
 struct SagePipeline {
   int64_t max_degree = 1;       // D
   int64_t slots = 0;            // N, terms that a batch is drawn from

@@ -14,18 +14,15 @@ namespace {
 
 constexpr double kHalfUlp = std::numeric_limits<double>::epsilon() / 2;
 constexpr double kRoundUp = 1 + 32 * kHalfUlp;
-// Integer orders up to this are evaluated one by one, above it at a few per octave.
-constexpr int64_t kDenseOrders = 64;
+constexpr int64_t kDenseOrders = 64;  // one by one; above, a few per octave
 constexpr double kOrderRatio = 1.05;
-// What is left of cancelling first-order terms.
-constexpr double kSeriesMargin = 5e-13;
-// Below this order * range the bound a r^2 / 8 is as good as exact, which would cancel.
+constexpr double kSeriesMargin = 5e-13;  // what cancelling first-order terms leave
+// Below this order * range the bound a r^2 / 8 is as good; the exact form would cancel.
 constexpr double kSmallSelection = 1e-5;
-// A node-sampled event at an order takes all smaller ones; beyond this, the search for the best is not worth it.
+// A node-sampled event at an order takes all smaller ones; beyond this, searching does not pay.
 constexpr double kMaxSampledOrder = 1024;
 constexpr int kRefinements = 32;
-// What is left of the search's own error, so that delta at an epsilon for a delta does not exceed it.
-constexpr double kRefinementMargin = 2e-10;
+constexpr double kRefinementMargin = 2e-10;  // the search's error: delta at the epsilon for a delta is at most it
 
 double LogAddExp(double a, double b) {
   const double high = std::max(a, b);
@@ -34,7 +31,6 @@ double LogAddExp(double a, double b) {
 
 double LogOnePlusExp(double x) { return LogAddExp(0, x); }
 
-// ln(e^x - 1), x > 0.
 double LogExpMinusOne(double x) { return x > 1 ? x + std::log1p(-std::exp(-x)) : std::log(std::expm1(x)); }
 
 // E of e^(a L) - 1 - a (e^L - 1), exactly 0 in its last part, over the two atoms and the density of a Laplace loss:
@@ -46,7 +42,7 @@ double LaplaceRenyi(double epsilon, double order) {
   if (exponent > 500) {
     return (exponent + std::log(heavy)) / less * kRoundUp;
   }
-  // Both parts are of first order in epsilon and cancel to second: their power series, without the first term.
+  // Both parts cancel in first order: power series without the first term.
   double value = 0;
   if (order * epsilon < 0.1) {
     double up = exponent;
@@ -73,7 +69,6 @@ double SelectionRenyi(double range, double order) {
   const double top =
       range + std::log(less / order) + std::log(-std::expm1(-order * range)) - std::log(-std::expm1(-less * range));
   const double t = std::clamp(top, 0.0, range);
-  // p_t and 1 - p_t, without cancelling.
   const double denominator = -std::expm1(-range);
   const double high = std::exp(-t) * -std::expm1(t - range) / denominator;
   const double low = -std::expm1(-t) / denominator;
@@ -118,7 +113,6 @@ double SampledRemove(double rate, const std::vector<double>& cumulants) {
       log_excess = LogAddExp(log_excess, log_weight + LogExpMinusOne(cumulants[l]));
     }
   }
-  // Roundings of log_weight add up over the terms.
   const double rounding = order * (2 + std::fabs(log_odds)) * 4 * kHalfUlp;
   return LogOnePlusExp(log_excess + rounding) / (order - 1) * kRoundUp;
 }
@@ -147,7 +141,7 @@ void Accumulate(double count, const Renyi& one, Renyi& total) {
   total.add = (total.add + count * one.add) * (1 + 4 * kHalfUlp);
 }
 
-// The index with the smallest value of a sequence that falls and then rises, by golden section.
+// Golden section: the index of the smallest value of a sequence that falls and then rises.
 template <typename Function>
 size_t LowestIndex(size_t size, const Function& value) {
   constexpr double kGolden = 0.61803398874989484820;
@@ -181,8 +175,7 @@ std::vector<double> UsableOrders(const FlatEvent& event, const std::vector<doubl
   return integers;
 }
 
-// The least value over RenyiOrders(), and then over all orders between the neighbours of the best. Node-sampled events
-// are known at integer orders only.
+// The least value over RenyiOrders(), then between the neighbours of the best; node-sampled events at integers only.
 template <typename Function>
 double LowestOverOrders(const FlatEvent& event, const Function& value) {
   const std::vector<double> orders = UsableOrders(event, RenyiOrders());

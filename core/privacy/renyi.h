@@ -16,7 +16,6 @@
 
 namespace dpar {
 
-// The divergence in either direction, rounded up.
 struct Renyi {
   double remove = 0;
   double add = 0;
@@ -24,14 +23,12 @@ struct Renyi {
   [[nodiscard]] double In(Direction direction) const { return direction == Direction::kRemove ? remove : add; }
 };
 
-// At an order > 1. Node-sampled parts are taken at the next integer order, which only raises them. With w = dP/dQ of
-// the inner event and rate q,
+// Divergences at an order > 1, rounded up. Node-sampled parts take the next integer order, which only raises them. With
+// w = dP/dQ of the inner event and rate q,
 //   removal   E[(1 - q + q w)^a] = 1 + sum over l = 2..a of C(a,l) (1-q)^(a-l) q^l (e^((l-1) D_l) - 1), exactly;
-//   addition  E[(1 - q + q w)^(1-a)], which is at most (1-q)^(1-a); by convexity at most 1 - q + q e^((a-1) D_a); and
-//   by
-//             Taylor's theorem, with the second derivative largest at w = 0, at most
-//             1 + a (a-1)/2 q^2 (1-q)^(-a-1) (e^(D_2) - 1).
-// Above a few dozen l, (l-1) D_l is bounded by its chords: it is convex in l.
+//   addition  E[(1 - q + q w)^(1-a)] is at most (1-q)^(1-a); by convexity 1 - q + q e^((a-1) D_a); and by Taylor's
+//             theorem (second derivative largest at w = 0) 1 + a (a-1)/2 q^2 (1-q)^(-a-1) (e^(D_2) - 1).
+// Above a few dozen l, (l-1) D_l, which is convex in l, is bounded by its chords.
 Renyi RenyiOf(const FlatEvent& event, double order);
 
 // The smallest epsilon >= 0 that a divergence at an order gives at delta (Canonne, Kamath and Steinke 2020).
@@ -45,15 +42,14 @@ struct RenyiEpsilonBound {
   double order = 0;
 };
 
-// The smallest over increasing `orders`. (a-1) D_a is convex in a, and so is what the tight conversion adds to it;
-// divided by a - 1 that has one minimum, which bisection finds.
+// The smallest over increasing `orders`, by bisection: (a-1) D_a is convex in a, and so is what the tight conversion
+// adds; divided by a - 1 the sum has one minimum.
 RenyiEpsilonBound RenyiEpsilon(const FlatEvent& event, Direction direction, double delta,
                                const std::vector<double>& orders);
 
 // The smallest over all orders between the neighbours of the best of RenyiOrders(), to about 1e-9 relative.
 double RenyiEpsilon(const FlatEvent& event, Direction direction, double delta);
 
-// The smallest delta at epsilon over RenyiOrders().
 double RenyiDelta(const FlatEvent& event, Direction direction, double epsilon);
 
 }  // namespace dpar

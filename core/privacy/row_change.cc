@@ -11,13 +11,11 @@ namespace {
 constexpr double kHalfUlp = std::numeric_limits<double>::epsilon() / 2;
 constexpr size_t kMostAtoms = size_t{1} << 14;
 
-// A revealed number of rows: the Gaussian's shift, and the logarithm of its probability.
 struct Shift {
   double mu = 0;
   double log_weight = 0;
 };
 
-// 2 k + own = 0, 1, 2, ..., without roundings but those that MarginOf covers.
 std::vector<Shift> ShiftsOf(const RowChange& change) {
   const auto rows = static_cast<double>(change.changed_rows);
   const double log_in = std::log(change.sampling_rate);
@@ -37,14 +35,13 @@ std::vector<Shift> ShiftsOf(const RowChange& change) {
   return shifts;
 }
 
-// Bounds the error of a log_weight: every row adds a few roundings of numbers that are at most this large.
+// Bounds the error of a log_weight: every row adds a few roundings of numbers at most this large.
 double MarginOf(const RowChange& change) {
   const double steps = static_cast<double>(change.changed_rows) + 2;
   const double largest = steps * (2 - std::log(change.sampling_rate) - std::log1p(-change.sampling_rate) + 1);
   return 6 * kHalfUlp * steps * largest;
 }
 
-// The shifts that atoms are made of, with their probabilities rounded up.
 struct Kept {
   std::vector<Shift> shifts;
   double dropped_weight = 0;  // of larger shifts
@@ -73,8 +70,8 @@ Kept Keep(const RowChange& change, double tail_mass) {
 
 using Atom = std::pair<double, double>;  // loss and mass
 
-// Moves atoms, which are in order, to every so-manieth of their losses: of an atom of loss l between a and b,
-// (1 - e^(a-l)) / (1 - e^(a-b)) of its mass to b and the rest to a, so that both P- and Q-masses stay.
+// Moves sorted atoms to every stride-th loss: an atom of loss l between a and b gives (1 - e^(a-l)) / (1 - e^(a-b)) of
+// its mass to b and the rest to a, which keeps both P- and Q-masses.
 LossAtoms Thin(const std::vector<Atom>& atoms) {
   const size_t stride = (atoms.size() + kMostAtoms - 1) / kMostAtoms;
   LossAtoms thin;

@@ -15,7 +15,6 @@ namespace dpar {
 namespace {
 
 constexpr double kGridSize = 0x1p19;
-// Tilts at which the ends of the distribution are bounded.
 constexpr std::array<double, 8> kTailTilts = {0.25, 0.5, 1, 2, 4, 8, 16, 32};
 
 struct End {
@@ -23,8 +22,8 @@ struct End {
   double tilt = 1;
 };
 
-// Under the tilt `base` (0 is P, -1 is Q), the loss that only e^log_share of the mass exceeds, and the tilt that shows
-// it; for sign -1, falls below.
+// The loss that e^log_share of the mass exceeds (for sign -1, falls below) under the tilt `base` (0 is P, -1 is Q), and
+// the tilt that shows it.
 End FindEnd(const std::vector<LossComponent>& components, double base, double sign, double log_share) {
   const double at_base = CumulantsAt(components, base).value;
   End end;
@@ -77,12 +76,11 @@ LossAtoms SampledAtoms(const SampledEvent& event, Direction direction, double ta
   }
   const double infinite = (with.infinite_mass() + with.rounding() + without.rounding()) * margin;
   if (removal) {
-    // Q-mass that no atom has lies below the window, or where P has none: at most the smallest loss kept, with less of
-    // P.
+    // Q-mass without an atom is below the window or where P has none: at most the smallest loss kept, with less P-mass.
     atoms.mass.front() += std::max(0.0, 1 - without_mass);
     atoms.infinite_mass = infinite;
   } else {
-    // Where the graph with the node has no mass, the sample may still have left it out.
+    // Where the graph with the node has no mass, the sample may still have left the node out.
     atoms.loss.push_back(std::max(-std::log1p(-rate), atoms.loss.back()));
     atoms.mass.push_back(infinite);
   }

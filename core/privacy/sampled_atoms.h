@@ -13,9 +13,8 @@
 
 namespace dpar {
 
-// The whole distribution, for composing it with other events. Rounding leaves a mass of about 1e-13 that counts as
-// infinite, so what is composed from it has no delta below that. (An event that is nothing but a sample needs no such
-// composition: accountant.h applies the rule to the curve.)
+// The whole distribution, to compose it with other events. A rounding mass of about 1e-13 counts as infinite, so no
+// composition has a delta below it. For a sample alone, accountant.h applies the rule to the curve instead.
 LossAtoms SampledAtoms(const SampledEvent& event, Direction direction, double tail_mass);
 
 }  // namespace dpar

@@ -14,9 +14,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kSmallest = 0x1p-1000;
 constexpr double kLogarithmError = 0x1p-49;  // twice that of VectorLog
 
-// 1 - e^-t for 0 <= t <= 100, within 27u of itself. Up to 1/2 by Taylor's series, whose rest is below 2^-58 of it, with
-// 5u for the rounding; beyond, 1 - e^-2t = v (2 - v) with v = 1 - e^-t. That lessens the relative error of v and adds
-// 2u, at most eight times.
+// 1 - e^-t for 0 <= t <= 100, within 27u of itself. Up to 1/2 by Taylor's series, rest below 2^-58, 5u for rounding;
+// beyond, at most eight times 1 - e^-2t = v (2 - v), v = 1 - e^-t, which lessens v's relative error and adds 2u.
 double OneMinusExp(double t) {
   constexpr std::array<double, 16> kReciprocals = {0,        1,        1.0 / 2,  1.0 / 3, 1.0 / 4,  1.0 / 5,
                                                    1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9, 1.0 / 10, 1.0 / 11,
@@ -50,7 +49,7 @@ Enclosure OneMinusExp(const Enclosure& t) {
 
 Enclosure ExponentialFrom(uint64_t bits, int count) {
   // U is in w .. w+1 in steps of 2^-count, and x is (w + 1) 2^-count within u: |log x - log U| <= 1.01u + 1/w. The
-  // margin of 4u holds what is rounded here besides.
+  // margin of 4u covers the other roundings.
   const double x = UnitReal(((bits + 1) << (64U - static_cast<unsigned>(count))) - 1);
   const double exponential = -VectorLog(x);
   const double error = kLogarithmError * exponential + 0x1p-51 + 1 / static_cast<double>(bits);

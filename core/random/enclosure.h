@@ -1,7 +1,6 @@
-// Two doubles that a real number certainly lies between: what is known of a random number before more bits are drawn.
-//
-// Every bound holds for arithmetic that rounds to the nearest double, with or without fused operations. u is 2^-53.
-// Arguments are 0 or within 2^-1000 .. 2^1000, where nothing underflows.
+// Two doubles that a real number lies between: what is known of a random number before more bits are drawn. Bounds hold
+// for arithmetic that rounds to the nearest double, with or without fused operations. u is 2^-53. Arguments are 0 or
+// within 2^-1000 .. 2^1000, where nothing underflows.
 #ifndef DPAR_CORE_RANDOM_ENCLOSURE_H_
 #define DPAR_CORE_RANDOM_ENCLOSURE_H_
 

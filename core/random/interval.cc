@@ -9,7 +9,7 @@ constexpr int kWordBits = 64;
 constexpr long kLargestWhole = long{1} << 62U;
 static_assert(sizeof(long) == sizeof(uint64_t), "MPFR's integers are long");
 
-// MPFR keeps constants for each thread. They are freed when the thread ends.
+// Frees MPFR's per-thread constants when the thread ends.
 struct CacheOwner {
   ~CacheOwner() { mpfr_free_cache2(MPFR_FREE_LOCAL_CACHE); }
 };
@@ -149,7 +149,6 @@ Interval& Interval::Cos() {
 bool Interval::IsBelow(const Interval& other) const { return mpfr_less_p(high_, other.low_) != 0; }
 
 std::optional<int64_t> Interval::Floor() const {
-  // Beyond what a long holds, the nearest that it holds is given.
   const int64_t low = std::clamp(mpfr_get_si(low_, MPFR_RNDD), -kLargestWhole, kLargestWhole);
   const int64_t high = std::clamp(mpfr_get_si(high_, MPFR_RNDD), -kLargestWhole, kLargestWhole);
   return low == high ? std::optional<int64_t>(low) : std::nullopt;

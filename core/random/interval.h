@@ -1,7 +1,5 @@
-// Intervals of real numbers that certainly hold the result of a computation, to any precision.
-//
-// GNU MPFR rounds every function below correctly in the direction that it is asked for. Each operation here is monotone
-// in every argument, so it maps ends to ends: the lower one rounded down, the upper one up.
+// Intervals of real numbers that certainly hold the result of a computation, to any precision. GNU MPFR rounds every
+// function correctly in a given direction. Each operation here is monotone in every argument, so it maps ends to ends.
 #ifndef DPAR_CORE_RANDOM_INTERVAL_H_
 #define DPAR_CORE_RANDOM_INTERVAL_H_
 
@@ -25,11 +23,9 @@ class Interval {
   Interval& operator=(Interval&&) = delete;
   ~Interval();
 
-  // All numbers on [0, 1] whose binary expansion starts with the lowest `count` bits of `first` and goes on with
-  // `more`.
+  // All numbers on [0, 1] whose binary expansion starts with the lowest `count` bits of `first`, then `more`.
   static Interval StartingWith(uint64_t first, int count, std::span<const uint64_t> more, int precision);
-  // dividend / divisor, with divisor > 0.
-  static Interval Quotient(double dividend, double divisor, int precision);
+  static Interval Quotient(double dividend, double divisor, int precision);  // divisor > 0
   static Interval Pi(int precision);
 
   Interval& Add(double number);

@@ -15,7 +15,6 @@ constexpr size_t kBlock = 1024;
 constexpr int64_t kLargestSteps = int64_t{1} << 61U;
 constexpr double kFewSteps = 0x1p50;
 
-// The value in lattice steps.
 int64_t ToSteps(double value, double step) {
   constexpr auto kLargest = static_cast<double>(kLargestSteps);
   const double steps = value / step;
@@ -27,16 +26,15 @@ int64_t ToSteps(double value, double step) {
 
 using FillSteps = void (*)(RandomSource&, double, std::span<int64_t>);
 
-// A double x + kToWhole with |x| < 2^51 is rounded to a whole number, of equally near ones the even one, which its low
-// bits hold: llrint and the conversion back, in vector instructions.
+// x + kToWhole with |x| < 2^51 rounds to a whole number (ties to even), which its low bits hold: llrint, vectorised.
 constexpr double kToWhole = 0x1.8p52;
 [[gnu::always_inline]] inline double NearestInteger(double x) { return (x + kToWhole) - kToWhole; }
 [[gnu::always_inline]] inline double WholeDouble(int64_t integer) {
   return std::bit_cast<double>(std::bit_cast<uint64_t>(kToWhole) + static_cast<uint64_t>(integer)) - kToWhole;
 }
 
-// Whether all values, in steps, and all noise are within kFewSteps of 0. A double that is not, or is not finite, has a
-// pattern of bits from that of kFewSteps on. A difference below 0 has its highest bit set.
+// Whether all values, in steps, and all noise are within kFewSteps of 0. Doubles that are not, or not finite, have bit
+// patterns from kFewSteps's on; a negative difference has its highest bit set.
 bool AreFewSteps(std::span<const double> values, double steps_per_unit, std::span<const int64_t> noise) {
   constexpr uint64_t kMagnitude = ~(uint64_t{1} << 63U);
   constexpr auto kFew = static_cast<uint64_t>(kFewSteps);
@@ -50,7 +48,7 @@ bool AreFewSteps(std::span<const double> values, double steps_per_unit, std::spa
   return (differences & ~kMagnitude) == 0 && shifted < 2 * kFew;
 }
 
-// values[i] = the sum of both in steps. The two forms give the same bits where both may be used.
+// values[i] = the sum of both in steps; gives the same bits as AddNoiseSteps where both apply.
 void AddFewSteps(std::span<const int64_t> noise, double step, std::span<double> values) {
   const double steps_per_unit = 1 / step;
   for (size_t i = 0; i < values.size(); ++i) {
@@ -94,7 +92,7 @@ double StepsPerScale(double noise_scale, int lattice_bits) {
 double TruncateToLattice(double value, double step) { return std::trunc(value / step) * step; }
 
 double AddNoiseSteps(double value, int64_t noise_steps, double step) {
-  // The bound is put on the sum, not on the noise, so that the release is a function of the sum.
+  // Bounds the sum, not the noise, so that the release is a function of the sum.
   static_assert(kLargestNoiseSteps - kLargestSteps >= kLargestSteps,
                 "noise at its bound makes every sum reach its own");
   const int64_t released = std::clamp(ToSteps(value, step) + noise_steps, -kLargestSteps, kLargestSteps);

@@ -1,12 +1,11 @@
 // Noisy scores that are compared exactly.
 //
-// A score is value / scale + z, with z a standard Gumbel or normal variable. It is a real number of which only some
-// bits are drawn at first. Two scores are compared once the intervals that their bits leave open are apart; until then
-// more bits are drawn. Two scores are equal with probability 0.
+// A score is value / scale + z, with z a standard Gumbel or normal variable, a real number of which only some bits are
+// drawn at first. A comparison draws more bits until the two intervals are apart; equality has probability 0.
 //
-// z is made of an exponential variable t: it is -log t, or sqrt(-2 log(1 - e^-t)) times a coordinate of a point on the
-// circle (1 - e^-t is uniform, so this is Box and Muller's normal). Small t makes large noise, so the largest of many
-// noises are made of the smallest of as many exponentials (core/random/order_statistics.h).
+// z is made of an exponential variable t: -log t, or sqrt(-2 log(1 - e^-t)) times a coordinate of a point on the circle
+// (1 - e^-t is uniform, so this is Box and Muller's normal). Small t makes large noise, so the largest of many noises
+// are made of the smallest of as many exponentials (core/random/order_statistics.h).
 #ifndef DPAR_CORE_RANDOM_LAZY_SCORE_H_
 #define DPAR_CORE_RANDOM_LAZY_SCORE_H_
 
@@ -23,17 +22,16 @@ namespace dpar {
 
 enum class ScoreNoise { kGumbel, kGaussian };
 
-// What is known of the largest z that t can make: of Gumbel noise itself, and of the radius of a normal.
+// Encloses the largest z that t can make: Gumbel noise itself, or the radius of a normal.
 Enclosure KnownLargest(ScoreNoise noise, const Enclosure& t);
-// What is known of z, given that and, for a normal, the word of its direction.
+// Encloses z, given that and, for a normal, the word of its direction.
 Enclosure KnownNoise(ScoreNoise noise, const Enclosure& largest, uint64_t turn);
-// What is known of value / scale + z, with scale > 0.
+// Encloses value / scale + z. scale > 0.
 Enclosure KnownScore(double value, double scale, const Enclosure& z);
 
 class LazyScore {
  public:
-  // With z made of the exponential at this place of a sequence, which other scores may share, and `known_noise` what
-  // KnownNoise tells of it.
+  // z is made of the exponential at this place of a sequence that scores may share; `known_noise` is KnownNoise of it.
   LazyScore(ScoreNoise noise, double value, double scale, std::shared_ptr<AscendingExponentials> exponentials,
             size_t place, uint64_t turn, const Enclosure& known_noise);
 

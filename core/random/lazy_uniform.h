@@ -1,8 +1,5 @@
-// A uniform number on [0, 1] of which only as many bits are drawn as somebody has to know.
-//
-// The number is an infinite sequence of fair bits. Its leading ones were drawn; the others are drawn when an interval
-// is to be narrower, and then stay. So whatever is decided from an interval around the number is decided as if all of
-// it had been known from the start.
+// A uniform number on [0, 1], an infinite sequence of fair bits of which only the needed ones are drawn. Drawn bits
+// stay, so a decision from an interval around the number is the same as if all bits had been known from the start.
 #ifndef DPAR_CORE_RANDOM_LAZY_UNIFORM_H_
 #define DPAR_CORE_RANDOM_LAZY_UNIFORM_H_
 
@@ -19,7 +16,7 @@ class LazyUniform {
   // The leading bits are the lowest `count` (1..64) of `bits`; those above them are 0.
   explicit LazyUniform(uint64_t bits, int count = 64) : first_(bits), count_(count) {}
 
-  // Holds the number; at least `precision` of its bits are known after that.
+  // Knows at least `precision` bits after that.
   Interval Enclose(int precision, RandomSource& random);
 
   // -log of the number, a standard exponential variable.

@@ -14,8 +14,7 @@
 namespace dpar {
 namespace {
 
-// Words of random bits turned into noise at a time: they stay in the first-level cache.
-constexpr size_t kBlock = 1024;
+constexpr size_t kBlock = 1024;  // words at a time, to stay in the first-level cache
 constexpr int64_t kUndecided = std::numeric_limits<int64_t>::min();
 constexpr uint64_t kOne = 0x3ff0000000000000U;
 constexpr uint64_t kPlaceBits = 0x000fffffffffffffU;
@@ -25,27 +24,25 @@ constexpr unsigned kSecondSign = 62;
 constexpr unsigned kExchange = 61;
 constexpr double kEighthTurn = std::numbers::pi / 4;
 
-// A double x + kToWhole with |x| < 2^51 is rounded to a whole number, which its low bits hold.
+// x + kToWhole with |x| < 2^51 rounds to a whole number, which its low bits hold.
 constexpr double kToWhole = 0x1.8p52;
 
-// How far a coordinate, times its radius, can be from that of the ideal draw (docs/privacy.md, section 2): for a square
-// of the radius below kLargestSquare, by kSquareError of the square and kUniformError.
+// How far a coordinate times its radius can be from the ideal draw (docs/privacy.md, section 2): for a squared radius
+// below kLargestSquare, kSquareError of the square plus kUniformError.
 constexpr double kLargestSquare = 25;
 constexpr double kSquareError = 0x1p-48;
 constexpr double kUniformError = 0x1p-51;
 
-// All ones if this bit of the word is set, or zeros.
 [[gnu::always_inline]] inline uint64_t MaskOf(uint64_t word, unsigned bit) {
   return static_cast<int64_t>(word << (63U - bit)) < 0 ? ~uint64_t{0} : 0;
 }
 
-// A whole number of the sign that a mask of ones or zeros says.
 [[gnu::always_inline]] inline int64_t Signed(uint64_t magnitude, uint64_t mask) {
   return static_cast<int64_t>((magnitude ^ mask) - mask);
 }
 
-// out[i] and out[pairs + i] are the two normals of words bits[i], a radius, and bits[pairs + i], a direction. Where the
-// doubles cannot tell a cell, out[i] is kUndecided. Gives whether there is such a pair.
+// out[i] and out[pairs + i] are the normals of radius bits[i] and direction bits[pairs + i]. out[i] is kUndecided where
+// doubles cannot tell a cell; returns whether there is such a pair.
 [[gnu::always_inline]] inline bool GaussianLoop(const uint64_t* bits, size_t pairs, double scale,
                                                 int64_t* __restrict out) {
   const double square_error = scale * scale * kSquareError;
@@ -76,8 +73,7 @@ constexpr double kUniformError = 0x1p-51;
   return any_undecided != 0;
 }
 
-// The loop is compiled twice, once for any processor and once for those with AVX2. The two may send other pairs on, but
-// what is decided is the same.
+// Compiled for any processor and for AVX2. The two may leave different pairs undecided; decided ones agree.
 using Kernel = bool (*)(const uint64_t* bits, size_t pairs, double scale, int64_t* out);
 bool PlainGaussian(const uint64_t* bits, size_t pairs, double scale, int64_t* out) {
   return GaussianLoop(bits, pairs, scale, out);
@@ -97,7 +93,6 @@ Kernel GaussianKernel() {
   return PlainGaussian;
 }
 
-// The nearest whole number to scale x, if the interval tells.
 std::optional<int64_t> NearestSteps(Interval x, double scale) { return x.Multiply(scale).Add(0.5).Floor(); }
 
 }  // namespace

@@ -1,10 +1,9 @@
-// Gaussian and Laplace noise, rounded to whole steps of a lattice: exactly.
+// Gaussian and Laplace noise, rounded exactly to whole steps of a lattice.
 //
-// A draw is a function of uniform numbers of infinitely many bits. Some of the bits are drawn first. They leave an
-// interval of values open, and evaluating the function in doubles widens it by a proven bound. If the interval lies in
-// one cell of the lattice, the cell is the result. If it straddles a border, more bits are drawn and the function is
-// evaluated in intervals of higher precision (core/random/interval.h) until it does not. So every cell comes out with
-// the probability that the ideal distribution gives it, in the tails too. docs/privacy.md has the bounds.
+// A draw is a function of uniform numbers of infinitely many bits. The bits drawn first leave an interval of values,
+// and evaluating the function in doubles widens it by a proven bound (docs/privacy.md). If the interval lies in one
+// cell of the lattice, that cell is the result. If not, more bits are drawn and intervals of higher precision evaluated
+// (core/random/interval.h) until it does. So every cell has its ideal probability, in the tails too.
 //
 // Time is linear in what is drawn; about one pair of normals in 2^18 needs more bits. Memory is constant.
 #ifndef DPAR_CORE_RANDOM_NOISE_H_
@@ -19,13 +18,12 @@
 
 namespace dpar {
 
-// Whole steps beyond this, either way, come out as this.
-inline constexpr int64_t kLargestNoiseSteps = int64_t{1} << 62U;
+inline constexpr int64_t kLargestNoiseSteps = int64_t{1} << 62U;  // larger noise comes out as this
 
-// Each out[i] is the whole number nearest to steps_per_deviation z, with z an independent standard normal.
+// Each out[i] is round(steps_per_deviation z), with z an independent standard normal.
 void FillGaussianSteps(RandomSource& random, double steps_per_deviation, std::span<int64_t> out);
 
-// Each out[i] is the whole number nearest to steps_per_scale z, with z an independent Laplace variable of scale 1.
+// Each out[i] is round(steps_per_scale z), with z an independent Laplace variable of scale 1.
 void FillLaplaceSteps(RandomSource& random, double steps_per_scale, std::span<int64_t> out);
 
 // A direction: which eighth of a turn, as two signs and an exchange of coordinates, and where in it.
@@ -42,11 +40,10 @@ struct LazyTurn {
   LazyUniform place;  // times pi / 4 is the angle
 };
 
-// The first coordinate of the point at this radius in the direction of a word, as far as the word tells.
+// The first coordinate of the point at this radius, as far as the direction's word tells.
 Enclosure KnownNormal(const Enclosure& radius, uint64_t turn);
 
-// The two normals with the radius sqrt(-2 log U) in this direction, as FillGaussianSteps gives them, without the way
-// through doubles.
+// The two normals of radius sqrt(-2 log U) in this direction, as FillGaussianSteps gives them, without doubles.
 std::array<int64_t, 2> GaussianPairSteps(LazyUniform radius, LazyTurn turn, double steps_per_deviation,
                                          RandomSource& random);
 

@@ -1,8 +1,6 @@
-// The smallest of many independent exponential variables without drawing them all.
-//
-// The smallest of n is an exponential over n, and what the next one adds to it is an exponential over n - 1, and so on
-// (Renyi 1953). The sequence has exactly the distribution of the sorted sample. Its members are real numbers of which
-// only as many bits are drawn as are asked for.
+// The smallest of many independent exponential variables without drawing them all. The smallest of n is an exponential
+// over n, the next one adds an exponential over n - 1, and so on (Renyi 1953): exactly the distribution of the sorted
+// sample. Members are real numbers whose bits are drawn as needed.
 #ifndef DPAR_CORE_RANDOM_ORDER_STATISTICS_H_
 #define DPAR_CORE_RANDOM_ORDER_STATISTICS_H_
 
@@ -25,10 +23,10 @@ class AscendingExponentials {
   static AscendingExponentials OfOne(uint64_t bits);
 
   [[nodiscard]] int64_t remaining() const { return population_ - static_cast<int64_t>(uniforms_.size()); }
-  // Draws the first bits of the next one, in constant time, and gives what they tell. remaining() must be above 0.
+  // Draws the first bits of the next one, in constant time, and encloses it. remaining() must be above 0.
   Enclosure Next(RandomSource& random);
 
-  // The one at this place, counted from 0, of those drawn. O(place).
+  // The one at this place, from 0, of those drawn. O(place).
   Interval Enclose(size_t place, int precision, RandomSource& random);
 
  private:

@@ -23,7 +23,7 @@ double UniformReal(RandomSource& random) {
 }
 
 uint64_t UniformBelow(RandomSource& random, uint64_t bound) {
-  // Values below 2^64 mod bound would make the small remainders likelier than the others.
+  // Values below 2^64 mod bound would favour small remainders.
   const uint64_t rejected = (0 - bound) % bound;
   uint64_t bits = UniformBits(random);
   while (bits < rejected) {

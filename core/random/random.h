@@ -1,5 +1,4 @@
-// Where randomness comes from. core/ never makes its own source: one is passed in, so a test can fix the stream and
-// production has no way to.
+// core/ never makes its own source of randomness: one is passed in, so a test can fix the stream and production cannot.
 #ifndef DPAR_CORE_RANDOM_RANDOM_H_
 #define DPAR_CORE_RANDOM_RANDOM_H_
 
@@ -23,7 +22,6 @@ class RandomSource {
   virtual std::unique_ptr<RandomSource> Split() = 0;
 };
 
-// 64 uniform bits.
 uint64_t UniformBits(RandomSource& random);
 
 // Uniform on (0, 1): an odd multiple of 2^-53, so never 0 or 1.

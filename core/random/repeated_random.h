@@ -1,5 +1,4 @@
-// A stream that can be read again, for planted faults (core/fault.h): the one thing that noise must never be drawn
-// from. Only the variant that is compiled with DPAR_TEST_SEAMS has it.
+// A stream that can be read again, for planted faults (core/fault.h) under DPAR_TEST_SEAMS. Never draw noise from it.
 #ifndef DPAR_CORE_RANDOM_REPEATED_RANDOM_H_
 #define DPAR_CORE_RANDOM_REPEATED_RANDOM_H_
 
@@ -34,7 +33,6 @@ class RepeatedRandom final : public RandomSource {
 
   void Rewind() { at_ = 0; }
 
-  // One that gives the same bytes from the start.
   [[nodiscard]] std::unique_ptr<RandomSource> Twin() const {
     return std::unique_ptr<RandomSource>(new RepeatedRandom(record_));
   }

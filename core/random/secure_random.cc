@@ -42,7 +42,6 @@ struct SecureRandom::State {
     since_key_change = 0;
   }
 
-  // Keystream, without regard to the key's age.
   void Generate(uint8_t* out, size_t size) {
     std::memset(out, 0, size);
     int written = 0;
@@ -76,7 +75,6 @@ SecureRandom::SecureRandom() : state_(std::make_unique<State>()) {
 
 SecureRandom::SecureRandom(const KeyAndCounter& seed) : state_(std::make_unique<State>()) { state_->SetKey(seed); }
 
-// Key and counter are SHA-384 of a label and the seed, lowest byte first.
 std::unique_ptr<RandomSource> ReproducibleRandom(uint64_t seed) {
   constexpr std::string_view kLabel = "dpar reproducible stream 1";
   std::string text(kLabel);

@@ -10,10 +10,10 @@
 
 namespace dpar {
 
-// AES-256 in counter mode through OpenSSL. The key comes from OpenSSL's kernel-seeded generator, and is replaced by
-// keystream of its own after every 16 MiB, so a captured state says nothing about output before the last such change.
-// The key of a split-off stream is keystream of this one. A failure of the cipher or of the seed ends the process:
-// noise that is not random must never be released.
+// AES-256 in counter mode through OpenSSL. The key comes from OpenSSL's kernel-seeded generator and is replaced by its
+// own keystream every 16 MiB: a captured state says nothing about output before the last such change. A split-off
+// stream's key is keystream of this one. A failing cipher or seed ends the process: noise that is not random must never
+// be released.
 class SecureRandom final : public RandomSource {
  public:
   SecureRandom();
@@ -32,8 +32,8 @@ class SecureRandom final : public RandomSource {
   std::unique_ptr<State> state_;
 };
 
-// The same generator from a key that anybody can derive from `seed`: the same stream every time. Its noise hides
-// nothing. For data that its owner declared public; the tidy test knows the one file that may call it.
+// The same generator with a key that anybody can derive from `seed`: its noise hides nothing. For data that its owner
+// declared public; the tidy test knows the one file that may call it.
 std::unique_ptr<RandomSource> ReproducibleRandom(uint64_t seed);
 
 }  // namespace dpar

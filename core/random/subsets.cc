@@ -13,14 +13,13 @@ namespace {
 
 constexpr int kRatePrecision = 128;
 
-// -log(1 - probability), for 0 < probability < 1.
 Interval EncloseRate(double probability, int precision) {
   Interval rate = Interval::Quotient(-probability, 1, precision);
   rate.LogOnePlus().Negate();
   return rate;
 }
 
-// The whole part of an exponential over the rate, or some number from `enough` on where that is.
+// The whole part of an exponential over the rate; any number >= `enough` if that is.
 int64_t DrawGap(RandomSource& random, double probability, const Enclosure& rate, int64_t enough) {
   LazyUniform uniform(UniformBits(random));
   const Enclosure exponential = uniform.KnownExponential();
@@ -40,7 +39,7 @@ int64_t DrawGap(RandomSource& random, double probability, const Enclosure& rate,
 }  // namespace
 
 std::vector<int64_t> SampleWithoutReplacement(RandomSource& random, int64_t population, int64_t count) {
-  // The first `count` steps of a Fisher-Yates shuffle, of which only the moved places are stored.
+  // A partial Fisher-Yates shuffle that stores only the moved places.
   std::vector<int64_t> drawn;
   drawn.reserve(static_cast<size_t>(count));
   absl::flat_hash_map<int64_t, int64_t> moved;

@@ -12,8 +12,8 @@ namespace dpar {
 // `count` distinct values, uniformly among all sequences of that length. 0 <= count <= population. O(count).
 std::vector<int64_t> SampleWithoutReplacement(RandomSource& random, int64_t population, int64_t count);
 
-// Each value independently with exactly this probability (0..1), ascending. O(values selected): the gaps between them
-// are geometric, the whole part of an exponential over -log(1 - probability), of which bits are drawn until it is sure.
+// Each value independently with exactly this probability (0..1), ascending. O(selected): gaps are geometric, the whole
+// part of an exponential over -log(1 - probability), whose bits are drawn until it is sure.
 std::vector<int64_t> PoissonSubset(RandomSource& random, int64_t population, double probability);
 
 }  // namespace dpar

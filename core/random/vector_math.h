@@ -1,6 +1,5 @@
-// Logarithm, sine and cosine as plain arithmetic on their arguments' bits, without branches and calls, so that a
-// compiler turns a loop over them into vector instructions. A library's vector functions were measured at two thirds of
-// the speed: they must reduce any angle, where ours is reduced by construction.
+// Logarithm, sine and cosine as plain arithmetic without branches and calls, so that compilers vectorise loops over
+// them. A library's vector functions reached two thirds of the speed: they must reduce any angle.
 #ifndef DPAR_CORE_RANDOM_VECTOR_MATH_H_
 #define DPAR_CORE_RANDOM_VECTOR_MATH_H_
 
@@ -22,10 +21,9 @@ namespace dpar {
 }
 
 // The natural logarithm of a normal x > 0, within 2^-50 of itself. x = 2^e m with m in [sqrt(1/2), sqrt(2)), and log m
-// = 2 artanh(s), s = (m - 1) / (m + 1), by its series, whose rest is below 2^-55 of it. With u = 2^-53: m - 1 is exact,
-// s is within 2.01u of itself, the series beyond 2s is below 2s/99 and within 14u, their sum rounds by u; so log m is
-// within 3.5u of itself. If e is not 0, |log x| is at least log(2)/2 >= |log m|, and |e log 2| at most 2 |log x|,
-// within 1.4u; the sum rounds by u. In all 3.5u, or 7.4u.
+// = 2 artanh(s), s = (m - 1) / (m + 1), by its series, rest below 2^-55 of it. With u = 2^-53: m - 1 is exact, s is
+// within 2.01u, the series beyond 2s is below 2s/99 and within 14u, their sum rounds by u; so log m is within 3.5u. If
+// e is not 0, |log x| >= log(2)/2 >= |log m|, and |e log 2| <= 2 |log x|, within 1.4u; the sum rounds by u: 7.4u.
 [[gnu::always_inline]] inline double VectorLog(double x) {
   constexpr uint64_t kSqrtHalf = 0x3fe6a09e667f3bcdU;
   constexpr uint64_t kOne = 0x3ff0000000000000U;
@@ -47,8 +45,8 @@ namespace dpar {
   return exponent * std::numbers::ln2 + (2 * s + 2 * s * y * series);
 }
 
-// sin x for |x| <= pi/4, within 3u: Taylor's series, whose rest is below 0.6u of it. The terms beyond x are below x/9
-// and within 6u, and the sum rounds by u.
+// sin x for |x| <= pi/4, within 3u: Taylor's series, rest below 0.6u. Terms beyond x are below x/9 and within 6u, and
+// the sum rounds by u.
 [[gnu::always_inline]] inline double VectorSin(double x) {
   const double y = x * x;
   double series = -1.0 / 1307674368000;

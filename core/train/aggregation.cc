@@ -19,11 +19,10 @@
 namespace dpar {
 namespace {
 
-// Streams that the noise is drawn from, each for a range of slots. A fixed number, so that the result does not depend
-// on how many threads there are.
+// A fixed number of noise streams, each for a range of slots, so that the result does not depend on the threads.
 constexpr int64_t kStreams = 16;
 
-// Scales a sum down to norm R, in exact arithmetic never above it. A sum that is not finite becomes 0.
+// In exact arithmetic the norm never exceeds R. A sum that is not finite becomes 0.
 void ClipSum(double clip, std::span<double> sum) {
   const double norm = std::sqrt(std::inner_product(sum.begin(), sum.end(), sum.begin(), 0.0));
   const double bound = clip * kAggregationGuard;

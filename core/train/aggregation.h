@@ -14,25 +14,23 @@
 
 namespace dpar {
 
-// Releases one hop: for every slot, null or not, the sum of its neighbours' rows, scaled to norm at most R =
-// plan.aggregation.clip, with lattice noise of standard deviation plan.aggregation.noise_stddev in every entry. Rows
-// have norm at most 1. Without noise nothing is clipped either. What it costs, under a degree promise, and why:
-// core/plan/plan_event.h. The result is the release itself, N x h doubles by rows; ScaleToUnit of its rows is
-// post-processing.
+// Releases one hop: for every slot, null or not, the sum of its neighbours' rows, of norm at most 1, scaled to norm at
+// most R = plan.aggregation.clip, with lattice noise of standard deviation plan.aggregation.noise_stddev in every
+// entry. Without noise nothing is clipped. Sensitivity and proof, under a degree promise: core/plan/plan_event.h. The
+// release is N x h doubles by rows; ScaleToUnit of its rows is post-processing.
 //
-// A sum is taken in the order of the slot's list, so that slots whose lists and rows are the same on two graphs have
-// the same sums to the bit. Does not depend on the number of threads. Time O(E h + N h), memory the result. Asks
-// `keep_going` at the pace of core/pace.h; CANCELLED once it says no.
+// Sums follow the order of the slot's list, so slots with the same list and rows on two graphs have the same bits. Does
+// not depend on the number of threads. Time O(E h + N h), memory the result. Asks `keep_going` at the pace of
+// core/pace.h; CANCELLED once it says no.
 absl::StatusOr<std::vector<double>> AggregateHop(const v1::Plan& plan, const EdgesView& edges, const NodeMatrix& rows,
                                                  int threads, RandomSource& random,
                                                  const std::function<bool()>& keep_going);
 
-// The rows that GAP's classifier reads, hop by hop: `encoded` first, then each hop's release scaled to length 1.
+// The classifier's rows, hop by hop: `encoded` first, then each hop's release scaled to length 1.
 absl::StatusOr<std::vector<NodeMatrix>> AggregateHops(const v1::Plan& plan, const EdgesView& edges, NodeMatrix encoded,
                                                       int threads, RandomSource& random,
                                                       const std::function<bool()>& keep_going);
 
-// Lists of neighbours.
 struct NeighbourLists {
   std::vector<int64_t> offsets = {0};
   std::vector<int32_t> neighbours;
@@ -40,8 +38,8 @@ struct NeighbourLists {
   operator EdgesView() const { return {offsets, neighbours}; }  // NOLINT(google-explicit-constructor)
 };
 
-// Up to `count` of each slot's neighbours, uniformly and independently from slot to slot. A slot's choice follows its
-// own list alone, so that on two neighbouring graphs only the removed node's neighbours choose differently.
+// Up to `count` of each slot's neighbours, uniformly and independently of other slots. A choice depends on the slot's
+// own list alone: on two neighbouring graphs only the removed node's neighbours choose differently.
 NeighbourLists SampleNeighbours(const EdgesView& edges, int64_t count, RandomSource& random);
 
 }  // namespace dpar

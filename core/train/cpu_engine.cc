@@ -22,8 +22,7 @@ double SquareSum(std::span<const float> values) {
   return square;
 }
 
-// What a row's gradient is multiplied by: 1, or what brings its norm to C, and the norm of its parts' absolute values
-// to kMaxCancellation C. 0 for a gradient that is not finite.
+// Brings a gradient's norm to C and its parts' absolute values to kMaxCancellation C at most; 0 if it is not finite.
 double ClipScale(double norm, double magnitude, double clip) {
   if (!std::isfinite(norm) || !std::isfinite(magnitude)) {
     return 0;
@@ -32,7 +31,6 @@ double ClipScale(double norm, double magnitude, double clip) {
   return bound > clip * kClipGuard ? clip * kClipGuard / bound : 1;
 }
 
-// What all rows of a step share.
 struct StepInput {
   const float* weights = nullptr;
   std::vector<float> center_output;  // m W
@@ -40,7 +38,7 @@ struct StepInput {
   double clip = 0;
 };
 
-// Computes rows one after another into one array of sums. One for each thread.
+// One for each thread.
 class RowWorker {
  public:
   RowWorker(const PreparedRows& rows, const WeightShape& shape)
@@ -75,7 +73,7 @@ class RowWorker {
     }
   }
 
-  // The part of every row's gradient that is a multiple of the center, at once: -m (sum of shift w r)^T.
+  // Adds the part of all rows' gradients that is a multiple of the center: -m (sum of shift w r)^T.
   void End() {
     const std::span<const float> center = rows_.transform().center();
     for (size_t j = 0; j < center.size(); ++j) {
@@ -87,7 +85,6 @@ class RowWorker {
   }
 
  private:
-  // A slot that the row lists.
   struct Entry {
     std::span<const int32_t> columns;
     size_t phi_at = 0;  // in phi_
@@ -111,7 +108,6 @@ class RowWorker {
     }
   }
 
-  // out += weight * z W of one entry.
   void AddOutput(const StepInput& step, const Entry& entry, double weight, float* out) const {
     kernels_.gather(step.weights, width_, entry.columns.data(), phi_.data() + entry.phi_at, entry.columns.size(),
                     static_cast<float>(weight * entry.scale->scale), out);
@@ -128,7 +124,6 @@ class RowWorker {
     }
   }
 
-  // Adds z r^T of one entry to the first layer's sum; r is factor * vector.
   void AddFirstLayer(const Entry& entry, double factor, std::span<const double> vector) {
     for (size_t k = 0; k < width_; ++k) {
       residual_[k] = factor * entry.scale->scale * vector[k];
@@ -194,7 +189,6 @@ class RowWorker {
                      residual_.data());
   }
 
-  // What flows back to each entry's hidden units.
   void MakeBackward(size_t padded) {
     backward_.assign(entries_.size() * width_, 0.0);
     for (size_t k = 0; k < entries_.size(); ++k) {
@@ -205,7 +199,6 @@ class RowWorker {
     }
   }
 
-  // Of the second layer's gradient.
   [[nodiscard]] double OutputSquare() const {
     return SquareSum(activation_) * SquareSum(std::span(logits_).first(classes_));
   }
@@ -266,7 +259,7 @@ class CpuEngine final : public GradientEngine {
       AddBlock(step, batch, sum.data(), workers_[0].worker);
       return Outcome();
     }
-    // As many blocks at a time as there are threads, added in their order: the result does not depend on the number.
+    // One block per thread at a time, added in order: the result does not depend on the number of threads.
     for (size_t first = 0; first < blocks && !keep_going_.stopped(); first += workers_.size()) {
       const size_t count = std::min(workers_.size(), blocks - first);
       ParallelFor(static_cast<int64_t>(count), static_cast<int>(count), [&](int /*worker*/, int64_t i) {

@@ -18,17 +18,14 @@
 namespace dpar {
 namespace {
 
-// Weights whose noise is drawn and added at a time, so that they stay in the cache between the two.
-constexpr size_t kUpdateBlock = 2048;
-// Streams that the noise of many weights is drawn from, each on a thread if there are enough. A fixed number, so that
-// the result does not depend on how many threads there are.
+constexpr size_t kUpdateBlock = 2048;  // weights that stay in the cache while their noise is drawn and added
+// A fixed number of noise streams, so that the result does not depend on the number of threads.
 constexpr size_t kStreams = 16;
 constexpr size_t kWeightsPerStream = 1 << 16;
 constexpr double kAdamFirstDecay = 0.9;
 constexpr double kAdamSecondDecay = 0.999;
 constexpr double kAdamFloor = 1e-8;
 
-// Uniform within +-sqrt(6 / (inputs + outputs)), for each layer.
 void Initialise(const WeightShape& shape, RandomSource& random, std::vector<float>& weights) {
   if (shape.hidden == 0) {
     return;
@@ -44,7 +41,6 @@ void Initialise(const WeightShape& shape, RandomSource& random, std::vector<floa
   fill(first_layer, static_cast<size_t>(shape.hidden * shape.classes), shape.hidden + shape.classes);
 }
 
-// Weights, what the optimizer remembers, and the streams of the noise.
 class State {
  public:
   State(const v1::Plan& plan, const WeightShape& shape, int threads, RandomSource& random)
@@ -66,7 +62,7 @@ class State {
   [[nodiscard]] std::span<const float> weights() const { return weights_; }
   [[nodiscard]] std::span<double> sum() { return sum_; }
 
-  // Adds noise to the sum, moves the weights, and leaves the sum at 0. Of no use once told to stop.
+  // Adds noise to the sum, moves the weights, and leaves the sum at 0. The state is unusable once keep_going said no.
   void Update(int64_t step, const std::function<bool()>& keep_going) {
     ParallelFor(static_cast<int64_t>(streams_.size()), threads_, [&](int /*worker*/, int64_t stream) {
       const size_t streams = streams_.size();
@@ -118,7 +114,7 @@ class State {
 };
 
 #ifdef DPAR_TEST_SEAMS
-// For a fault: each live row's gradient with noise of its own, clipped after that. Needs an engine for any batch.
+// For a fault: noise on each live row's gradient before clipping. Needs an engine for any batch.
 absl::Status SumNoisyRows(const v1::Plan& plan, std::span<const float> weights, std::span<const int64_t> batch,
                           GradientEngine& engine, RandomSource& random, std::span<double> sum) {
   const size_t count = sum.size() - kWeightPadding;

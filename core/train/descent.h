@@ -16,11 +16,10 @@ namespace dpar {
 // Starts from 0, or with a hidden layer from Glorot's uniform distribution, and runs plan.steps steps over `row_count`
 // rows. Each step draws a Poisson batch at plan.sampling_rate, sums its clipped gradients, adds lattice noise of
 // standard deviation noise_multiplier * C to every weight's sum, divides by the expected batch size, and moves the
-// weights. An empty batch is a step of noise alone. The last iterate is the result; it has shape.count() entries.
+// weights. An empty batch is a step of noise alone. Returns the last iterate, of shape.count() entries.
 //
 // `on_step` gets the number of steps done. The result does not depend on `threads`. CANCELLED when the engine was told
-// to stop or `keep_going` says no, which is asked, from several threads, after every step and at the pace of
-// core/pace.h while the weights move.
+// to stop or `keep_going` says no, which several threads ask after every step and at the pace of core/pace.h.
 absl::StatusOr<std::vector<float>> Descend(const v1::Plan& plan, const WeightShape& shape, int64_t row_count,
                                            GradientEngine& engine, int threads, RandomSource& random,
                                            const std::function<bool()>& keep_going,

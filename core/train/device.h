@@ -9,11 +9,9 @@
 
 namespace dpar {
 
-// Devices on this machine, best first: "cuda:0", ..., "cpu".
-std::vector<std::string> AvailableDevices();
+std::vector<std::string> AvailableDevices();  // best first: "cuda:0", ..., "cpu"
 
-// The device that "auto", "cpu", "cuda" or "cuda:i" stands for here. FAILED_PRECONDITION / INVALID_FIELD when it is not
-// on this machine, with those that are.
+// Resolves "auto", "cpu", "cuda" or "cuda:i". FAILED_PRECONDITION / INVALID_FIELD for any that is not available.
 absl::StatusOr<std::string> ChooseDevice(const std::string& wanted);
 
 }  // namespace dpar

@@ -6,8 +6,7 @@
 namespace dpar {
 namespace {
 
-// Entries that the feature matrix may have room for, stored or not, if two copies of those that are stored are to be
-// held. A public quantity: the number of stored entries is not, and the engines do not sum to the same bits.
+// Largest N x d for two copies of the stored entries. Public, unlike their number: engines do not sum to the same bits.
 constexpr int64_t kMaxCopiedMatrix = 300'000'000;
 
 bool AreIdentityRows(const RowList& rows) {

@@ -12,10 +12,9 @@
 
 namespace dpar {
 
-// Predicts every held-out slot from its own features and counts those that are right; a null or unlabelled slot counts
-// as wrong, so one node moves the count by at most 1. Gaussian lattice noise of standard deviation
-// plan.evaluation.noise_stddev is added. The 95% interval has the noise and the binomial spread of so many slots in it;
-// both are post-processing of the noisy count. Asks `keep_going` as Logits does; CANCELLED once it says no.
+// Counts the held-out slots predicted right from their own features; a null or unlabelled slot counts as wrong, so one
+// node moves the count by at most 1. Adds Gaussian lattice noise of standard deviation plan.evaluation.noise_stddev.
+// The 95% interval, with the noise and the binomial spread, is post-processing. CANCELLED once `keep_going` says no.
 absl::StatusOr<v1::Evaluation> Evaluate(const v1::Plan& plan, const Model& model, const GraphView& held_out,
                                         RandomSource& random, const std::function<bool()>& keep_going);
 

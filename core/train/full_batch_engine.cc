@@ -6,7 +6,6 @@
 #include <new>
 #include <numeric>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "core/pace.h"
@@ -21,21 +20,18 @@ namespace {
 constexpr size_t kCacheLine = 64;
 constexpr size_t kRowsAtOnce = 8;  // of clipped_residuals
 constexpr size_t kQuad = std::tuple_size_v<EntryQuad>;
-// Rows of one piece of work, whose sums of residuals are taken together.
-constexpr size_t kRowsPerPiece = kSummationBlock;
+constexpr size_t kRowsPerPiece = kSummationBlock;  // one piece of work, whose residuals are summed together
 constexpr size_t kRowsPerPass = 64;  // whose logits stay in the first-level cache until they are residuals
-// Rows whose residuals columns go through at a time: as many as stay in the second-level cache. They are added up in
-// two halves, so that no addition has more behind it than SummationError allows.
+// As many rows' residuals as stay in the second-level cache while columns read them. They are added up in two halves,
+// so that no addition has more behind it than SummationError allows.
 constexpr size_t kRowsPerChunk = 2 * kSummationBlock;
 static_assert(kMaxFullBatchColumns == int64_t{1} << kIndexBits && kRowsPerChunk <= kMaxFullBatchColumns,
               "entries name columns and rows of a chunk");
-// What is held of a row's input is off by no more than this part of its norm.
-constexpr double kInputError = 0x1p-18;
-// The largest entry of a row counts as at least this, so that no scale is too small for a float. Next to the bias
-// input, what is lost is nothing.
+constexpr double kInputError = 0x1p-18;  // of a row's held input, relative to its norm
+// Lower bound on a row's largest entry, so that scales fit a float. Next to the bias input the loss is negligible.
 constexpr double kLeastLargest = 0x1p-20;
 
-// Floats that start at a cache line, so that a row of 16 is one line.
+// Aligned to cache lines, so that a row of 16 is one line.
 class AlignedFloats {
  public:
   explicit AlignedFloats(size_t count)
@@ -56,16 +52,13 @@ struct Lists {
   std::vector<EntryQuad> quads;
   int32_t origin = 0;
 
-  // From list `first` on.
   [[nodiscard]] EntryLists From(size_t first) const { return {offsets.data() + 2 * first, quads.data(), origin}; }
-  // Of lists first..first+count-1.
   [[nodiscard]] int64_t Quads(size_t first, size_t count) const {
     return offsets[2 * (first + count)] - offsets[2 * first];
   }
 };
 
-// What the values of a row are held as multiples of. 18 bits, or 17 and a sign, do for almost all rows; `limit` is how
-// far all values together may be off.
+// The unit of a row's values. 18 bits, or 17 and a sign, do for almost all rows; `limit` bounds their error together.
 double ScaleOf(std::span<const double> values, int32_t largest_multiple, double limit) {
   double largest = kLeastLargest;
   for (const double value : values) {
@@ -77,30 +70,26 @@ double ScaleOf(std::span<const double> values, int32_t largest_multiple, double 
     const double off = scale * std::rint(value / scale) - value;
     error += off * off;
   }
-  // Half the scale is the most that a value is off by.
   return std::sqrt(error) <= limit ? scale : 2 * limit / std::sqrt(static_cast<double>(values.size()));
 }
 
 size_t PieceCount(size_t count, size_t size) { return (count + size - 1) / size; }
 size_t RoundedUp(size_t count, size_t unit) { return PieceCount(count, unit) * unit; }
 
-// The input of a row, z = (scale phi(x) - shift m, 0.1), is held as z' = s (q - t m, b): whole numbers q, which are
-// round(scale phi(x) / s), and floats t and b that are shift / s and 0.1 / s. The residual is multiplied by s before
-// sums are taken, so that they consist of products of q, t or b with a float, which are exact in double. What is
-// bounded is the norm of what is held.
+// Holds the input of a row, z = (scale phi(x) - shift m, 0.1), as z' = s (q - t m, b): whole numbers q = round(scale
+// phi(x) / s), and floats t = shift / s and b = 0.1 / s. The residual is multiplied by s before sums are taken, so sums
+// consist of products of q, t or b with a float, which are exact in double. Bounds are on the norm of z'.
 //
-// |z' - z| <= 2^-18 |z|, besides t and b. Where 18 bits for the largest q are not enough for that, as where many
-// entries are small next to one, s is smaller, and the q that need more are held in two parts. So a row's gradient,
-// clipped or not, is within 2^-18 = 3.8e-6 of what it would be with z and the same residual, whatever the row, but for
-// roundings to float. (Where z is the difference of parts more than kMaxCancellation times as large, their magnitude by
-// that number stands for |z|. Such rows are scaled down as well.) Logits are off by no more than 2^-18 |z| times the
-// norm of a class's weights.
+// The error is |z' - z| <= 2^-18 |z|, besides t and b. Where 18 bits for the largest q are not enough, s is smaller and
+// large q are held in two parts. So a row's gradient, clipped or not, is within 2^-18 = 3.8e-6 of that with z and the
+// same residual, but for roundings to float. (Where z is the difference of parts more than kMaxCancellation times as
+// large, their magnitude over that number stands for |z|; such rows are scaled down as well.) Logits are off by at most
+// 2^-18 |z| times the norm of a class's weights.
 //
-// Steps are as fast as the lists come from memory, so they are short: 4 bytes an entry, by row and again by column.
-// Columns are placed by how many entries they have, the most first. Most entries belong to few columns, whose weights
-// then share the first-level cache, and loops over columns have lengths that a processor foresees. The order is not
-// public, and no bit of a result follows from it: the entries of a row are added up in the order of their columns'
-// numbers, those of a column in the order of rows.
+// Memory bandwidth limits a step, so lists have 4 bytes an entry, by row and again by column. Columns are placed by
+// number of entries, the most first: the weights of the few columns with most entries share the first-level cache. That
+// order is not public, and no bit of a result follows from it: a row's entries are added in the order of column
+// numbers, a column's in the order of rows.
 class FullBatchEngine final : public GradientEngine {
  public:
   FullBatchEngine(const PreparedRows& rows, const WeightShape& shape, int threads, const std::function<bool()>& ask)
@@ -116,8 +105,7 @@ class FullBatchEngine final : public GradientEngine {
         weights_(features_ * stride_),
         residuals_(padded_rows_ * stride_),
         mean_(classes_),
-        // Square roots are never negative: no bit is needed for a sign. The transform is public.
-        origin_(rows.transform().transform() == v1::SQRT_UNIT ? 0 : kHighUnit),
+        origin_(rows.transform().transform() == v1::SQRT_UNIT ? 0 : kHighUnit),  // a square root has no sign
         bounds_(padded_rows_),
         scales_(padded_rows_),
         biases_(padded_rows_),
@@ -164,7 +152,7 @@ class FullBatchEngine final : public GradientEngine {
   }
 
  private:
-  // Sums of residuals over the rows of a piece, by class: times b, and times t.
+  // By class: sums of residuals over a piece's rows, times b and times t.
   struct PieceSums {
     std::vector<double> bias;
     std::vector<double> shift;
@@ -192,7 +180,7 @@ class FullBatchEngine final : public GradientEngine {
 
   void FillByRow(Pace& pace) {
     const SparseRowsView& features = rows_.graph().features;
-    // Room for all: an array that grows copies all it has at once.
+    // Reserves at once: a growing array copies all it has.
     by_row_.quads.reserve(2 * (features.values.size() / kQuad + row_count_));
     by_row_.offsets.assign(2 * row_count_ + 1, 0);
     std::vector<float> phi;
@@ -207,7 +195,6 @@ class FullBatchEngine final : public GradientEngine {
     }
   }
 
-  // The entries of a row, and what it is multiplied by.
   void AppendRow(size_t row, std::span<const int32_t> columns, std::span<const float> phi) {
     const InputScale& input = rows_.scale(static_cast<int32_t>(row));
     const std::span<const float> center = rows_.transform().center();
@@ -220,7 +207,7 @@ class FullBatchEngine final : public GradientEngine {
         ScaleOf(values, largest, kInputError * std::fmax(input.norm, input.magnitude / kMaxCancellation));
     double error = 0;   // |z' - z|^2
     double change = 0;  // |z'|^2 - |z|^2
-    // Multiples are below 2^30: no row has more than 2^14 entries, nor one above its magnitude.
+    // Multiples are below 2^30: a row has at most 2^14 entries, none above its magnitude.
     std::vector<int32_t> low(values.size());
     std::vector<int32_t> high(values.size(), 0);
     for (size_t i = 0; i < values.size(); ++i) {
@@ -243,14 +230,13 @@ class FullBatchEngine final : public GradientEngine {
     scales_[row] = scale;
     biases_[row] = static_cast<float>(kBiasInput / scale);
     shifts_[row] = static_cast<float>(input.shift / scale);
-    // Floats are off by up to 2^-24 of themselves, and 2^-23 leaves room for all that is rounded in double: less than
-    // 2^-36 of the squared magnitude, which moves a root that is above 1/64 of the magnitude by 2^-31 of it.
+    // Floats are off by up to 2^-24 of themselves; 2^-23 also covers roundings in double: less than 2^-36 of the
+    // squared magnitude, which moves a root above 1/64 of the magnitude by 2^-31 of it.
     const double magnitude = input.magnitude + std::sqrt(error);
     const double norm = std::sqrt(std::fmax(input.norm * input.norm + change, 0));
     bounds_[row] = std::fmax(norm + 0x1p-23 * magnitude, magnitude / kMaxCancellation);
   }
 
-  // Without zeros.
   void AppendList(std::span<const int32_t> columns, std::span<const int32_t> values) {
     size_t count = 0;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -259,8 +245,7 @@ class FullBatchEngine final : public GradientEngine {
       }
       const size_t place = places_[static_cast<size_t>(columns[i])];
       if (count % kQuad == 0) {
-        // The rest stays 0 times a weight of this row.
-        by_row_.quads.emplace_back().fill(Entry(place, 0, origin_));
+        by_row_.quads.emplace_back().fill(Entry(place, 0, origin_));  // the rest stays 0 times a weight of this row
       }
       by_row_.quads.back()[count % kQuad] = Entry(place, values[i], origin_);
       ++count;
@@ -308,7 +293,7 @@ class FullBatchEngine final : public GradientEngine {
     }
   }
 
-  // A piece of the columns for each thread, with about as many entries as the others.
+  // Gives each thread columns with about the same number of entries.
   void DivideColumns() {
     const size_t lists = PieceCount(row_count_, kRowsPerChunk) * features_;
     const int64_t all = by_column_.offsets.back();
@@ -331,7 +316,7 @@ class FullBatchEngine final : public GradientEngine {
     for (size_t j = 0; j < features_; ++j) {
       const float* from = weights.data() + j * classes_;
       std::copy_n(from, classes_, weights_.data() + places_[j] * stride_);
-      // By number, not by place: a sum in an order that follows the data would not be the same for neighbours.
+      // By number, not by place: an order that follows the data would differ between neighbours.
       for (size_t k = 0; k < classes_ && !center.empty(); ++k) {
         mean[k] -= static_cast<double>(center[j]) * static_cast<double>(from[k]);
       }
@@ -339,7 +324,6 @@ class FullBatchEngine final : public GradientEngine {
     mean_.assign(mean.begin(), mean.end());
   }
 
-  // The clipped residuals of a piece's rows, and their sums.
   PieceSums MakeResiduals(size_t first, const ResidualModel& model) {
     Pace pace(ask_);
     std::vector<float> scratch(kRowsAtOnce * stride_);
@@ -366,7 +350,7 @@ class FullBatchEngine final : public GradientEngine {
     return sums;
   }
 
-  // The inputs of the columns at places first..last-1 times their rows' residuals, chunk by chunk of rows.
+  // The inputs of the columns at places first..last-1 times their rows' residuals.
   void AddColumns(size_t first, size_t last) {
     for (size_t chunk = 0; chunk * kRowsPerChunk < row_count_ && keep_going_(); ++chunk) {
       CpuKernels().column_sums(residuals_.data() + chunk * kRowsPerChunk * stride_, stride_,
@@ -393,8 +377,7 @@ class FullBatchEngine final : public GradientEngine {
   Lists by_row_{{}, {}, origin_};     // of places
   Lists by_column_{{}, {}, origin_};  // of rows, counted from their chunk's first
   std::vector<size_t> pieces_;        // the places where they begin, and the end
-  // By row, and for the rows behind the last that are handled with it.
-  std::vector<int32_t> labels_;
+  std::vector<int32_t> labels_;       // this and below: by row, then padding rows
   std::vector<double> bounds_;
   std::vector<double> scales_;  // s
   std::vector<float> biases_;   // b

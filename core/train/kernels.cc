@@ -9,7 +9,7 @@
 namespace dpar {
 namespace {
 
-// Eight floats or four doubles at any address. GCC turns arithmetic on them into whatever instructions there are.
+// Eight floats or four doubles at any address; GCC picks the instructions.
 using Floats [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = float;
 using Doubles [[gnu::vector_size(32), gnu::aligned(8), gnu::may_alias]] = double;
 using Integers [[gnu::vector_size(32), gnu::aligned(4), gnu::may_alias]] = int32_t;
@@ -20,7 +20,7 @@ constexpr size_t kFloats = 8;
 constexpr size_t kDoubles = 4;
 constexpr size_t kMaxTile = 4;      // vectors of floats that are kept in registers
 constexpr size_t kQuadsAhead = 64;  // of a list that are asked for before they are needed: a kilobyte
-// Weights and what moves them stay within these, so that nothing overflows whatever the learning rate.
+// Bounds weights and what moves them, so that nothing overflows whatever the learning rate.
 constexpr float kLargestWeight = 1e30F;
 constexpr float kLargestGradient = 1e15F;  // of Adam, which squares it
 
@@ -31,7 +31,7 @@ constexpr float kLargestGradient = 1e15F;  // of Adam, which squares it
   return *reinterpret_cast<const Doubles*>(at);
 }
 
-// Two rows at a time, so that additions to one accumulator need not wait for each other.
+// Two rows at a time, so that additions to one accumulator need not wait.
 template <size_t kTile>
 [[gnu::always_inline]] inline void GatherTile(const float* matrix, size_t width, const int32_t* columns,
                                               const float* values, size_t count, float factor, float* out) {
@@ -111,15 +111,14 @@ template <size_t kTile>
   }
 }
 
-// For exponentials: ln 2 in two parts, and what rounds to an integer when it is added.
+// For exponentials: a rounding constant, and ln 2 in two parts.
 constexpr float kExpRound = 0x1.8p23F;
 constexpr float kLn2High = 0.693359375F;
 constexpr float kLn2Low = -2.12194440e-4F;
 
 [[gnu::always_inline]] inline Floats Broadcast(float value) { return Floats{} + value; }
 
-// e^x for x <= 0, to about 2e-7 of itself; -87 stands for what is below. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r
-// by its series.
+// e^max(x, -87) for x <= 0, to about 2e-7 of itself. x = n ln 2 + r with |r| <= ln 2 / 2, and e^r by its series.
 [[gnu::always_inline]] inline Floats ExpOfNegatives(Floats x) {
   const Floats clamped = x < Broadcast(-87.0F) ? Broadcast(-87.0F) : x;
   const Floats shifted = clamped * 1.44269504F + kExpRound;
@@ -154,7 +153,7 @@ constexpr float kLn2Low = -2.12194440e-4F;
   for (size_t k = count; k < padded; ++k) {
     logits[k] = 0;
   }
-  // p - 1 of the label is minus what the others have: a difference would lose its digits where the model is sure.
+  // p - 1 of the label is minus the others' sum: the difference would lose its digits where the model is sure.
   const float own = logits[label];
   logits[label] = 0;
   float others = 0;
@@ -178,8 +177,8 @@ constexpr float kLn2Low = -2.12194440e-4F;
   return Doubles{std::sqrt(x[0]), std::sqrt(x[1]), std::sqrt(x[2]), std::sqrt(x[3])};
 }
 
-// What each of four differences is multiplied by, from the total of its exponentials, and the sum and the squares of
-// those that are not the label's. Without a branch: no processor foresees which rows are clipped.
+// Scales of four differences, from the total of their exponentials and the sum and squares of those not the label's.
+// Without a branch: which rows are clipped cannot be predicted.
 [[gnu::always_inline]] inline Doubles ClippedScales(Doubles total, Doubles others, Doubles squares, Doubles bounds,
                                                     Doubles scales, double limit) {
   // Below it, products with the result would no longer be rounded to a part of themselves.
@@ -188,12 +187,10 @@ constexpr float kLn2Low = -2.12194440e-4F;
   const Doubles norm = bounds * SquareRoots(squares + others * others);  // times the total
   const auto clipped = norm > limit * total;
   const Doubles scale = scales * (clipped ? Doubles{} + limit : Doubles{} + 1.0) / (clipped ? norm : total);
-  // Not a number and infinity fail the comparisons, as they must.
   const auto counts = (norm <= kLargest) & (total <= kLargest) & (scale >= kSmallestScale);
   return counts ? scale : Doubles{};
 }
 
-// Rows become columns.
 [[gnu::always_inline]] inline void Transpose(Floats (&rows)[kFloats]) {
   Floats pairs[kFloats];
   for (size_t i = 0; i < kFloats; i += 2) {
@@ -213,7 +210,7 @@ constexpr float kLn2Low = -2.12194440e-4F;
   }
 }
 
-// Eight rows. They stand in the lanes of a vector: with few classes, most lanes would be idle if classes did.
+// Eight rows in the lanes of a vector; few classes would leave most lanes idle.
 [[gnu::always_inline]] inline void ClippedResidualsOfEight(float* __restrict x, size_t stride, size_t classes,
                                                            const ResidualRows& rows, size_t first,
                                                            const ResidualModel& model, float* __restrict scratch,
@@ -277,7 +274,6 @@ constexpr float kLn2Low = -2.12194440e-4F;
   for (size_t k = 0; k < classes; ++k) {
     float* at = scratch + k * kFloats;
     const Floats value = label == static_cast<int32_t>(k) ? -others : LoadFloats(at);
-    // What is not a number stays so when multiplied by 0.
     const Floats lane = scale != 0.0F ? value * scale : Floats{};
     FloatsAt(at) = lane;
     double* of_class = sums + 2 * k * kFloats;
@@ -307,7 +303,6 @@ constexpr float kLn2Low = -2.12194440e-4F;
   }
 }
 
-// The values of a quad from lane 0 on.
 [[gnu::always_inline]] inline FourIntegers ValuesOf(const EntryQuad& quad, int32_t origin) {
   return std::bit_cast<FourIntegers>(std::bit_cast<FourWords>(quad) >> kIndexBits) - origin;
 }
@@ -319,8 +314,8 @@ constexpr float kLn2Low = -2.12194440e-4F;
   return __builtin_convertvector(values, Doubles);
 }
 
-// The value of one entry in all lanes. `zero` is 0, but not for GCC, which would make two instructions of a shuffle
-// that it knows; clang, whose tools read this file, has no other.
+// The value of one entry in all lanes. `zero` is 0, unknown to GCC, which would make two instructions of a known
+// shuffle; clang, whose tools read this file, has no other.
 template <int kEntry>
 [[gnu::always_inline]] inline Floats Spread(Floats x, [[maybe_unused]] int zero) {
 #ifdef __clang__
@@ -347,7 +342,7 @@ template <size_t kVectors>
   }
 }
 
-// The sum of quads first..last-1, in kParts parts, since each addition to a part waits for the one before.
+// In kParts parts, since each addition to a part waits for the one before.
 template <size_t kVectors, size_t kParts, typename Vector>
 [[gnu::always_inline]] inline void SumQuads(const float* matrix, size_t stride, const EntryLists& lists, int32_t first,
                                             int32_t last, Vector (&sum)[kVectors]) {
@@ -369,7 +364,6 @@ template <size_t kVectors, size_t kParts, typename Vector>
   }
 }
 
-// The sum of a list, whose three offsets are given.
 template <size_t kVectors, size_t kParts, typename Vector>
 [[gnu::always_inline]] inline void SumList(const float* matrix, size_t stride, const EntryLists& lists,
                                            const int32_t* offsets, Vector (&sum)[kVectors]) {

@@ -13,8 +13,7 @@
 namespace dpar {
 namespace {
 
-// Keeps |u| at most 1 whatever the rounding of its norm.
-constexpr double kUnitGuard = 1 - 0x1p-24;
+constexpr double kUnitGuard = 1 - 0x1p-24;  // keeps |u| <= 1 despite the rounding of its norm
 
 void AddUnitRow(v1::Transform transform, std::span<const int32_t> columns, std::span<const float> values,
                 std::vector<float>& phi, std::vector<double>& sum) {

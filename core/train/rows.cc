@@ -26,7 +26,7 @@ void AppendStructureRow(const GraphView& graph, const ApprRows& appr, size_t ind
   rows.offsets.push_back(static_cast<int64_t>(rows.slots.size()));
 }
 
-// Of two ascending lists.
+// Columns ascend.
 double SparseDot(std::span<const int32_t> a_columns, std::span<const float> a, std::span<const int32_t> b_columns,
                  std::span<const float> b) {
   double dot = 0;

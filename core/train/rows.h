@@ -1,6 +1,5 @@
-// The rows that training runs over. A row is a node (its owner, whose label it has) with the slots that are listed for
-// it, each with a weight; the model sees the weighted sum of their inputs (without a hidden layer) or logits (with
-// one).
+// The rows that training runs over. A row is a node (its owner, whose label it has) with weighted slots; the model sees
+// the weighted sum of their inputs (without a hidden layer) or logits (with one).
 #ifndef DPAR_CORE_TRAIN_ROWS_H_
 #define DPAR_CORE_TRAIN_ROWS_H_
 
@@ -25,28 +24,25 @@ struct RowList {
   [[nodiscard]] int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };
 
-// The identity row of every slot: itself, with weight 1.
 RowList IdentityRows(const GraphView& graph);
 
-// DP-APPR rows, and with APPR_AND_IDENTITY the identity row of every slot that is no seed.
+// With APPR_AND_IDENTITY, also the identity row of every slot that is no seed.
 RowList StructureRows(const GraphView& graph, const ApprRows& appr, v1::RowSet set);
 
 // The null rule: a row contributes exactly 0 if its owner is null or unlabelled, or if any slot that it lists is null.
-// So making a node null takes away the rows that are its own or list it, and changes no other: with the columns capped,
-// at most r = 1 + max_occurrence clipped gradients vanish. Without it those rows would change instead of vanish, and
-// the price of a step would not hold. A slot that was not sampled is null by then (core/graph/keep_slots.h).
+// So making a node null takes away its own rows and those that list it, at most r = 1 + max_occurrence with capped
+// columns, and changes no other; the price relies on it. Unsampled slots are null (core/graph/keep_slots.h).
 void ApplyNullRule(const GraphView& graph, RowList& rows);
 
-// Room in squared norms for the rounding of inner products, relative to the squared sum of absolute values: sums of up
-// to 2^24 products in double are off by less.
+// For the rounding of up to 2^24 products in double, relative to the squared sum of absolute values.
 inline constexpr double kSquareGuard = 0x1p-28;
 
-// The rows with what does not change from step to step. Refers to the graph, the transform and the list, which outlive
-// it. Memory O(N + rows), and K (K + 1) / 2 inner products for each row of K > 1 slots where a hidden layer needs them.
+// What does not change from step to step. Refers to the graph, the transform and the list, which outlive it. Memory O(N
+// + rows), and K (K + 1) / 2 inner products for each row of K > 1 slots with a hidden layer.
 class PreparedRows {
  public:
-  // Asks `keep_going` for every row of several slots, and otherwise at the pace of core/pace.h. Once the answer was no
-  // the object is unfit for use: whoever passed it must ask again, and stop.
+  // Asks `keep_going` for every row of several slots, else at the pace of core/pace.h. After a no the object is
+  // unusable: the caller must ask again, and stop.
   PreparedRows(const GraphView& graph, const InputTransform& transform, const RowList& rows, bool hidden_layer,
                const std::function<bool()>& keep_going);
 
@@ -55,18 +51,17 @@ class PreparedRows {
   [[nodiscard]] const RowList& rows() const { return rows_; }
   [[nodiscard]] const InputScale& scale(int32_t slot) const { return scales_[static_cast<size_t>(slot)]; }
 
-  // Feature entries of the slots that a row lists.
   [[nodiscard]] int64_t entries(int64_t row) const;
 
-  // Of the weighted sum of a row's inputs: an upper bound of its norm in exact arithmetic, and of the sum of the
-  // absolute values of what it consists of. Without a hidden layer only.
+  // Upper bounds, in exact arithmetic, on the norm of the weighted sum of a row's inputs and on the sum of its parts'
+  // absolute values. Without a hidden layer only.
   struct Bound {
     double norm = 0;
     double magnitude = 0;
   };
   [[nodiscard]] const Bound& bound(int64_t row) const { return bounds_[static_cast<size_t>(row)]; }
 
-  // z_k . z_l of the k-th and l-th slot of a row for l <= k, at k (k + 1) / 2 + l. With a hidden layer only.
+  // z_k . z_l of a row's slots for l <= k, at k (k + 1) / 2 + l. With a hidden layer only.
   [[nodiscard]] std::span<const double> products(int64_t row) const;
 
  private:

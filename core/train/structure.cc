@@ -13,10 +13,8 @@
 namespace dpar {
 namespace {
 
-// Seeds whose exact rows are held at once: a row may have thousands of entries before it is cut.
-constexpr size_t kSeedsAtOnce = 1024;
+constexpr size_t kSeedsAtOnce = 1024;  // bounds memory: an exact row may have thousands of entries
 
-// Appends the `k` largest entries of every row, columns ascending.
 void AppendLargest(const ApprRows& exact, size_t k, bool equal_weights, ApprRows& rows) {
   for (size_t i = 0; i < exact.seeds.size(); ++i) {
     std::vector<std::pair<double, int32_t>> entries;
@@ -61,7 +59,7 @@ absl::StatusOr<ApprRows> PricedRows(const v1::Plan& plan, const GraphView& graph
 
 absl::StatusOr<ApprRows> DrawStructure(const v1::Plan& plan, const GraphView& graph, int threads, RandomSource& random,
                                        const std::function<bool()>& keep_going) {
-  // How many rows are done follows the data, so it goes nowhere.
+  // The number of rows done follows the data, so it is not reported.
   const RowsCallback callback = [&keep_going](int64_t /*rows_done*/) { return keep_going(); };
   DPAR_ASSIGN_OR_RETURN(ApprRows rows, plan.non_private() ? ExactRows(plan, graph, threads, random, callback)
                                                           : PricedRows(plan, graph, threads, random, callback));

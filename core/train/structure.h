@@ -12,8 +12,8 @@
 
 namespace dpar {
 
-// DP-APPR as plan.structure says, with its columns capped and clipped. For a plan without noise, the K largest entries
-// of the exact rows, with the weight 1/K each under DPAR_EM0.
+// DP-APPR as plan.structure says, with capped and clipped columns. Without noise, the K largest entries of the exact
+// rows, of weight 1/K each under DPAR_EM0.
 absl::StatusOr<ApprRows> DrawStructure(const v1::Plan& plan, const GraphView& graph, int threads, RandomSource& random,
                                        const std::function<bool()>& keep_going);
 

@@ -1,7 +1,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <vector>
 
@@ -12,8 +11,7 @@
 namespace dpar {
 namespace {
 
-// Products of feature entries and weights that are held at once.
-constexpr int64_t kMaxProducts = int64_t{1} << 22;
+constexpr int64_t kMaxProducts = int64_t{1} << 22;  // of feature entries and weights, held at once
 
 template <typename T>
 at::Tensor ToTensor(std::span<const T> values, at::ScalarType type, const at::Device& device) {
@@ -29,7 +27,7 @@ at::Tensor Reals(const std::vector<double>& values, const at::Device& device) {
   return ToTensor<double>(values, at::kDouble, device);
 }
 
-// Some live rows of a batch, with the slots they list ("entries") one after another.
+// Live rows of a batch, with the slots they list ("entries") one after another.
 struct RowChunk {
   std::vector<int64_t> labels;  // by row
   std::vector<double> norm;     // by row; without a hidden layer
@@ -54,8 +52,7 @@ class TorchEngine final : public GradientEngine {
   TorchEngine(const PreparedRows& rows, const WeightShape& shape, const std::string& device,
               const std::function<bool()>& keep_going)
       : rows_(rows), shape_(shape), device_(device), keep_going_(keep_going) {
-    // Sums that come out the same every time: a batch without a node's rows must give the same bits with and without
-    // that node.
+    // A batch without a node's rows must give the same bits with and without that node.
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
     const SparseRowsView& features = rows.graph().features;
     CopyFeatures(features);
@@ -94,7 +91,6 @@ class TorchEngine final : public GradientEngine {
   }
 
  private:
-  // Some at a time, so that it can be stopped.
   void CopyFeatures(const SparseRowsView& features) {
     const auto count = static_cast<int64_t>(features.values.size());
     columns_ = at::empty({count}, at::TensorOptions().dtype(at::kLong).device(device_));
@@ -116,7 +112,6 @@ class TorchEngine final : public GradientEngine {
     }
   }
 
-  // Live rows from position `next` on, until they are many; moves `next` behind them.
   [[nodiscard]] RowChunk TakeChunk(std::span<const int64_t> batch, size_t& next) const {
     RowChunk chunk;
     while (next < batch.size() && chunk.products < kMaxProducts) {
@@ -163,7 +158,6 @@ class TorchEngine final : public GradientEngine {
     }
   }
 
-  // The feature entries of a chunk's entries: which entry each belongs to, its column and phi.
   struct Gathered {
     at::Tensor entry;
     at::Tensor column;
@@ -195,7 +189,6 @@ class TorchEngine final : public GradientEngine {
     const auto row_count = static_cast<int64_t>(chunk.labels.size());
     const int64_t d = shape_.inputs - 1;
     const Gathered gathered = Gather(Longs(chunk.slot, device_));
-    // z W of every entry.
     at::Tensor output = std::get<0>(at::embedding_bag(
         first, gathered.column, gathered.bag_offsets, /*scale_grad_by_freq=*/false, /*mode=*/0, /*sparse=*/false,
         gathered.phi * scale.to(at::kFloat).index_select(0, gathered.entry), /*include_last_offset=*/false));
@@ -211,7 +204,6 @@ class TorchEngine final : public GradientEngine {
     const at::Tensor labels = Longs(chunk.labels, device_);
     at::Tensor residual = at::softmax(logits, 1).to(at::kDouble);
     residual.scatter_add_(1, labels.unsqueeze(1), at::full({row_count, 1}, -1.0, residual.options()));
-    // What flows back to the first layer's output of every entry.
     at::Tensor backward = weight * residual.index_select(0, row);
     if (hidden) {
       const at::Tensor back = at::matmul(residual.to(at::kFloat), second.t()).to(at::kDouble);
@@ -260,7 +252,6 @@ class TorchEngine final : public GradientEngine {
     return ClipScale(total.sqrt(), magnitude, clip);
   }
 
-  // Adds z r^T of every entry to the first layer.
   void AddGradients(const Gathered& gathered, const at::Tensor& scale, const at::Tensor& shift,
                     const at::Tensor& residual, at::Tensor& block) const {
     const int64_t d = shape_.inputs - 1;

@@ -17,8 +17,7 @@
 namespace dpar {
 namespace {
 
-// TorchScript, made of operations that every version since 1.8 has. It computes in double, as core/infer does: a row
-// that is close to the center leaves few digits of a float.
+// Operations since version 1.8. In double, as core/infer: a row close to the center leaves few digits of a float.
 constexpr absl::string_view kStart = R"(
 def forward(self, x):
 )";
@@ -34,7 +33,7 @@ constexpr absl::string_view kSquareRoot = R"(
 constexpr absl::string_view kDouble = R"(
   z = phi.double()
 )";
-// No square of a float other than 0 is below the bound, so it only keeps 0 / 0 away.
+// No square of a float but 0 is below the bound, which only prevents 0 / 0.
 constexpr absl::string_view kUnit = R"(
   square = torch.sum(z * z, 1, keepdim=True)
   z = z / torch.sqrt(torch.clamp(square, min=1e-300))
@@ -123,7 +122,7 @@ absl::Status Unavailable(absl::string_view message) {
   return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, message);
 }
 
-// Through a stream: given a path, LibTorch would write the path's name into the archive.
+// Given a path, LibTorch would write the path's name into the archive.
 absl::Status Save(const std::string& path, const Model& model) {
   DPAR_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
   try {

@@ -9,10 +9,10 @@
 
 namespace dpar {
 
-// Writes a module whose forward(x) takes feature rows as they were uploaded (float, n x d), transforms them as
-// core/infer/input_rows.h says, and gives logits (n x c). Of a model that reads edges it is forward(x, edges), with
-// every edge in both directions in an int64 tensor of 2 x m. Its header (ModelHeader) is the extra file
-// "metadata.json". Atomic and synced; the same model gives the same bytes. UNAVAILABLE when the file cannot be written.
+// Writes a module whose forward(x) takes feature rows as uploaded (float, n x d), transforms them
+// (core/infer/input_rows.h) and gives logits (n x c). A model that reads edges has forward(x, edges), with every edge
+// in both directions in an int64 tensor of 2 x m. ModelHeader is the extra file "metadata.json". Atomic and synced; the
+// same model gives the same bytes. UNAVAILABLE when the file cannot be written.
 absl::Status WriteTorchScript(const std::string& path, const Model& model);
 
 }  // namespace dpar

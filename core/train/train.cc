@@ -32,8 +32,7 @@
 namespace dpar {
 namespace {
 
-// Whether no slot has more neighbours than the plan's price allows for. A sealed dataset was checked before it was
-// sealed; nothing is dropped to make this true.
+// Sealing already checked the degree promise; no edge is dropped to keep it.
 bool KeepsPromise(const v1::Plan& plan, const EdgesView& edges) {
   return !plan.has_max_degree() || edges.largest_degree() <= plan.max_degree();
 }
@@ -54,19 +53,17 @@ int64_t LiveRows(const RowList& rows) {
   return static_cast<int64_t>(rows.labels.size()) - std::count(rows.labels.begin(), rows.labels.end(), kUnlabelled);
 }
 
-// For a fault.
 v1::Plan WithActualBatchSize(v1::Plan plan, const RowList& rows) {
   plan.set_batch_size(std::max(1.0, static_cast<double>(LiveRows(rows)) * plan.sampling_rate()));
   return plan;
 }
 
-// For a fault: the cross-entropy of all rows at weights 0, rounded.
+// For a fault: the rounded cross-entropy of all rows at weights 0.
 int64_t FirstLoss(const GraphView& graph, const RowList& rows) {
   return std::llround(static_cast<double>(LiveRows(rows)) * std::log(static_cast<double>(graph.sizes.class_count)));
 }
 #endif
 
-// The same slots with other inputs.
 GraphView WithInputs(const GraphView& graph, int64_t input_count, const SparseRows& rows) {
   GraphView view = graph;
   view.sizes.feature_count = input_count;
@@ -74,8 +71,7 @@ GraphView WithInputs(const GraphView& graph, int64_t input_count, const SparseRo
   return view;
 }
 
-// One run of a plan: DP-APPR, the private mean, DP-SGD, or what GAP and SAGE have in their place, on the graph of the
-// training slots.
+// One run of a plan on the graph of the training slots.
 class Run {
  public:
   Run(const v1::Plan& plan, const TrainOptions& options, RandomSource& random, const TrainingCallbacks& callbacks)
@@ -102,7 +98,7 @@ class Run {
   }
 
  private:
-  // The weights of the network that is trained last; whatever else the model has is put into it.
+  // Returns the weights of the network trained last; puts the rest into `model`.
   absl::StatusOr<std::vector<float>> TrainMethod(const GraphView& graph, Model& model) {
     DPAR_ASSIGN_OR_RETURN(const RowList rows, MakeRows(graph));
     callbacks_.on_progress(TrainingStage::kTraining, 0, TotalSteps(plan_));
@@ -118,7 +114,6 @@ class Run {
     return TrainWeights(graph, InputTransform(plan_.transform(), model.center), rows, /*steps_before=*/0);
   }
 
-  // An encoder on own features; its rows summed over neighbours, with noise; a classifier on both.
   absl::StatusOr<std::vector<float>> TrainGap(const GraphView& graph, const RowList& rows, Model& model) {
     model.reads = ModelInputs::kHops;
     model.hops = plan_.aggregation().hops();
@@ -137,7 +132,6 @@ class Run {
                         plan_.steps());
   }
 
-  // Own features beside the mean of those of sampled neighbours.
   absl::StatusOr<std::vector<float>> TrainSage(const GraphView& graph, const RowList& rows, Model& model) {
     model.reads = ModelInputs::kNeighbourMean;
     const NeighbourLists lists = SampleNeighbours(graph.edges, plan_.neighbours(), random_);
@@ -161,7 +155,6 @@ class Run {
     return rows;
   }
 
-  // `steps_before` are those of trainings before this one.
   absl::StatusOr<std::vector<float>> TrainWeights(const GraphView& graph, const InputTransform& transform,
                                                   const RowList& rows, int64_t steps_before) {
     const PreparedRows prepared(graph, transform, rows, plan_.hidden_size() > 0, callbacks_.keep_going);
@@ -185,8 +178,7 @@ class Run {
   const TrainingCallbacks& callbacks_;
 };
 
-// The run on a secret sample of the nodes, if the plan has one. An un-kept slot is null in the graph that the run sees,
-// so no later stage can tell the two apart.
+// An un-kept slot is null in the graph that the run sees, so no later stage can tell the two apart.
 absl::StatusOr<Model> TrainOnSample(const v1::Plan& plan, const GraphView& graph, RandomSource& random,
                                     const TrainingCallbacks& callbacks, Run& run) {
   if (plan.node_sampling_rate() == 1) {
@@ -197,8 +189,7 @@ absl::StatusOr<Model> TrainOnSample(const v1::Plan& plan, const GraphView& graph
   return run.Train(sample);
 }
 
-// Training and the charged evaluation on what training never sees. The split is drawn over slots alone and public, so
-// numbering the parts anew tells nothing.
+// The split is drawn over slots alone and public, so renumbering its parts reveals nothing.
 absl::StatusOr<TrainedModel> TrainAndEvaluate(const v1::Plan& plan, const GraphView& graph, RandomSource& random,
                                               const TrainingCallbacks& callbacks, Run& run) {
   DPAR_ASSIGN_OR_RETURN(const SlotSplit split,

@@ -15,7 +15,7 @@
 
 namespace dpar {
 
-// Where training runs. The result depends on the device, as floating point does, but not on the number of threads.
+// The result depends on the device, as floating point does, but not on the number of threads.
 struct TrainOptions {
   std::string device = "cpu";  // or "cuda:i"
   int threads = 1;
@@ -27,11 +27,11 @@ enum class TrainingStage {
   kEvaluating,  // the charged evaluation
 };
 
-// What training tells, all of it public, and asks.
+// All of it is public.
 struct TrainingCallbacks {
-  // Whether to go on. Asked every few milliseconds of work (core/pace.h), from several threads at once; false cancels.
+  // False cancels. Asked every few milliseconds of work (core/pace.h), from several threads at once.
   std::function<bool()> keep_going;
-  // The stage begins (completed 0), or has completed so many of its units; total is 0 for stages without counters.
+  // Units completed of the stage, from 0; total is 0 for stages without counters.
   std::function<void(TrainingStage stage, int64_t completed, int64_t total)> on_progress;
 };
 
@@ -40,8 +40,8 @@ struct TrainedModel {
   std::optional<v1::Evaluation> evaluation;
 };
 
-// Runs `plan` on the graph. Total: a non-finite row or gradient counts as 0, and the only errors are CANCELLED and a
-// plan that does not belong to a graph of these sizes (INVALID_ARGUMENT).
+// Runs `plan` on the graph. A non-finite row or gradient counts as 0. The only errors are CANCELLED and
+// INVALID_ARGUMENT for a plan that does not fit a graph of these sizes.
 absl::StatusOr<TrainedModel> Train(const v1::Plan& plan, const GraphView& graph, const TrainOptions& options,
                                    RandomSource& random, const TrainingCallbacks& callbacks);
 

@@ -19,23 +19,19 @@ constexpr double kWeights = 12;
 // A slot of a DP-APPR row with its weight, as drawn and as capped; and the product of two slots' rows.
 constexpr double kPerListed = 48;
 constexpr double kPerProduct = 8;
-// Full batches hold copies of the features where they fit into this many cells: 8 bytes an entry, as in the file, and
-// as much again is allowed for while they are made.
+// Full batches copy the features where they fit into this many cells: 8 bytes an entry, twice that while copying.
 constexpr double kCopiedCells = 3e8;
 constexpr double kCopies = 2;
 // Above this width, full batches hold no copies.
 constexpr int64_t kCopiedFeatures = 16'384;
 
-// An entry of GAP's rows, as doubles with their noise, scaled to floats, and in the sparse rows that its classifier
-// reads; an entry of SAGE's rows, a column and a value, of which a growing array may hold a copy.
+// An entry of GAP's rows (doubles with noise, floats, sparse rows); of SAGE's (column and value, twice as arrays grow).
 constexpr double kPerHopEntry = 8 + 4 + 8;
 constexpr double kPerNeighbourEntry = 16;
 constexpr double kPerList = 8;
 constexpr double kPerListedNeighbour = 4;
 
-// Seconds on one core of an x86-64 server. Guessed: starting and saving, reading a byte of the file. Fitted to what
-// tests/benchmark prints: a feature entry of a full linear batch (and for each class of it), a feature entry and unit
-// of any other step, a weight's noise and update, a DP-APPR row.
+// Seconds on one core of an x86-64 server. kStart and kPerByte are guesses; tests/benchmark gave the others.
 constexpr double kStart = 0.05;
 constexpr double kPerByte = 1e-9;
 constexpr double kPerEntry = 1.7e-9;
@@ -43,13 +39,11 @@ constexpr double kPerEntryAndClass = 0.06e-9;
 constexpr double kPerEntryAndUnit = 0.6e-9;
 constexpr double kPerWeight = 4.5e-9;
 constexpr double kPerStructureRow = 40e-6;
-// Of a feature entry in the file: a column and a value.
 constexpr double kEntryBytes = 8;
 
 double Number(int64_t value) { return static_cast<double>(value); }
 
-// Most entries that SAGE's rows can have: own features, and those of neighbours, whose lists are private. A node's
-// features are in at most D rows of others, and a row has at most d.
+// Most entries of SAGE's rows: own and neighbours'. A node's features are in at most D other rows; a row has at most d.
 double NeighbourEntries(const v1::Plan& plan, const PublicSizes& sizes, double own_entries) {
   const double by_width = Number(sizes.node_count) * Number(sizes.feature_count);
   const double by_promise = plan.has_max_degree() ? Number(plan.max_degree()) * own_entries : by_width;
@@ -101,7 +95,7 @@ absl::Duration EstimateJobTime(const v1::Plan& plan, const PublicSizes& sizes, i
                       Number(ParameterCount(plan, sizes)) * kPerWeight;
   double work = Number(plan.steps()) * step;
   if (plan.has_aggregation()) {
-    // Twice as many trainings: of the encoder, which reads features, and of the classifier, which reads hops.
+    // The encoder, which reads features, and the classifier, which reads hops, are both trained.
     work += Number(plan.steps()) * (rows * Number(InputCount(plan, sizes)) * width * kPerEntryAndUnit +
                                     Number(EncoderParameterCount(plan, sizes)) * kPerWeight);
   }

@@ -23,7 +23,6 @@
 namespace dpar {
 namespace {
 
-// What planning reads of the store.
 struct PlanningBasis {
   StoredDataset dataset;
   std::optional<Account> account;  // none for public data
@@ -38,7 +37,7 @@ absl::StatusOr<PlanningBasis> LoadBasis(Transaction& transaction, const std::str
   return basis;
 }
 
-// That what the plan was made from still stands.
+// The dataset and budget that the plan was made from must not have changed.
 absl::Status CheckBasis(const StoredDataset& dataset, const PlannedJob& planned) {
   return dataset.budget_id == planned.stored.budget_id
              ? absl::OkStatus()
@@ -46,8 +45,7 @@ absl::Status CheckBasis(const StoredDataset& dataset, const PlannedJob& planned)
                          "the dataset changed while the job was planned; try again");
 }
 
-// What is left of the budget once `used_units` are used, the job's own among them. Negative when it fits only by its
-// own epsilon.
+// Sets what is left once `used_units`, the job's own included, are used; negative when it fits only by its own epsilon.
 void SetLeft(const Account& account, int64_t used_units, v1::Job& job) {
   job.mutable_plan()->set_left_units(account.terms.cap_units - used_units);
 }
@@ -59,7 +57,7 @@ absl::Status PublicOnly(absl::string_view field, absl::string_view what) {
                    {{"field", std::string(field)}});
 }
 
-// Whoever asks for the paper's preset names its claim, and is refused for what its noise costs: the refusal says both.
+// A refusal of the PAPER preset names both the paper's claim and the price of its noise.
 absl::Status ExplainRefusal(const absl::Status& status, const v1::Job& job) {
   if (!absl::IsFailedPrecondition(status) || job.spec().preset() != v1::PAPER) {
     return status;
@@ -98,7 +96,6 @@ absl::StatusOr<v1::Job> AsStored(Transaction& transaction, const std::string& na
   return std::move(stored.job);
 }
 
-// The job as SubmitJob answered.
 v1::Job AsSubmitted(v1::Job job) {
   job.set_state(v1::Job::QUEUED);
   job.clear_failure();
@@ -175,8 +172,7 @@ absl::Status CheckPlannedJob(Transaction& transaction, PlannedJob& planned) {
 JobRequest MakeJobRequest(const v1::CreateJobRequest& request) {
   JobRequest made;
   made.key = MakeRequestKey(request.parent(), "CreateJob", request.request_id(), request);
-  // As many bits as a random id has. Other requests of the tenant's whose ids give the same are refused, not mixed up:
-  // their fingerprints differ.
+  // As many bits as a random id. Requests whose ids collide differ in their fingerprints, so they are refused.
   constexpr size_t kIdDigits = 16;
   const std::string digest = Sha256Hex(absl::StrCat(made.key.scope, "\n", request.request_id()));
   made.name = absl::StrCat(request.parent(), "/jobs/", digest.substr(0, kIdDigits));
@@ -229,8 +225,7 @@ absl::StatusOr<v1::Job> SubmitOnce(Database& database, const PlannedJob& planned
   if (submitted.ok()) {
     return job;
   }
-  // Whatever the error: the request may have been carried out while this one was planned, and have used up what this
-  // one then found missing.
+  // On any error: the same request may have succeeded meanwhile and used the budget that this one found missing.
   DPAR_ASSIGN_OR_RETURN(std::optional<v1::Job> recalled,
                         ReadFrom(database, [&](Transaction& transaction) { return RecallJob(transaction, request); }));
   if (recalled.has_value()) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr char kHeader[] = "authorization";
 constexpr absl::string_view kScheme = "Bearer ";
-// A certificate with more URIs than this is nobody's: each is looked up.
+// Bounds the lookups for one certificate.
 constexpr size_t kMaxCertificateUris = 8;
 
 absl::Status TokenMissing() {
@@ -41,7 +41,7 @@ absl::Status SessionOver() {
 
 namespace {
 
-// Stands in for a token that has no secret or is not there. No SHA-256 in hex is that, so no secret matches.
+// Stands in for a missing token or secret. It is no SHA-256 in hex, so no secret matches.
 StoredToken NoToken() {
   StoredToken none;
   none.salt = std::string(32, '0');
@@ -53,8 +53,7 @@ StoredToken NoToken() {
 
 Call DescribeCall(const grpc::ServerContextBase& context, absl::string_view method) {
   Call call{method, context.client_metadata(), PeerAddress(context.peer())};
-  // Only URIs are under this name. The peer's identity, which is at hand too, mixes them with DNS names, in which an
-  // authority that checks those might let a URI pass.
+  // This property holds URIs only. The peer's identity mixes them with DNS names, where a URI might pass unchecked.
   for (const grpc::string_ref& uri : context.auth_context()->FindPropertyValues(GRPC_PEER_URI_PROPERTY_NAME)) {
     call.certificate_uris.emplace_back(uri.data(), uri.size());
   }
@@ -120,7 +119,7 @@ absl::StatusOr<StoredToken> Authenticator::BearerTokenOf(absl::string_view heade
   if (!absl::StartsWithIgnoreCase(header, kScheme)) {
     return TokenMissing();
   }
-  // A malformed token takes the same way as an unknown one: the id "-" is not valid, so nothing is stored under it.
+  // A malformed token costs the same work as an unknown one: the id "-" is invalid, so nothing is stored under it.
   const BearerToken bearer =
       ParseBearerToken(header.substr(kScheme.size())).value_or(BearerToken{"-", std::string(64, '0')});
   DPAR_ASSIGN_OR_RETURN(StoredToken stored, Find(bearer.id));
@@ -151,7 +150,7 @@ absl::StatusOr<StoredToken> Authenticator::CertificateTokenOf(const std::vector<
     if (!IsLive(stored->token, now)) {
       continue;
     }
-    // Which of two the caller means, nobody can say.
+    // Two tokens match: ambiguous.
     if (found.has_value() && found->token.name() != stored->token.name()) {
       return TokenInvalid();
     }

@@ -17,7 +17,7 @@ namespace dpar {
 namespace {
 
 constexpr absl::Duration kWindow = absl::Minutes(1);
-// No address is called that: PeerAddress returns none without a colon.
+// PeerAddress returns no address without a colon.
 constexpr char kOtherAddresses[] = "others";
 constexpr size_t kNetworkBytes = 8;
 
@@ -34,7 +34,7 @@ absl::Status ComeBack(const absl::Status& failure) {
 std::string PeerAddress(absl::string_view peer) {
   constexpr absl::string_view kIpv6 = "ipv6:";
   if (!absl::ConsumePrefix(&peer, kIpv6)) {
-    // "ipv4:10.0.0.1:50000"; anything else, a unix socket for one, is one address.
+    // "ipv4:10.0.0.1:50000"; anything else, such as a unix socket, is one address.
     return absl::StartsWith(peer, "ipv4:") ? std::string(peer.substr(0, peer.rfind(':'))) : "local:";
   }
   // "[2001:db8::1%eth0]:50000", with the brackets and the percent sign as %5B, %5D and %25 in newer versions of gRPC.

@@ -1,8 +1,6 @@
-// Slows down those who try tokens that are not valid, and counts them.
-//
-// The first failures of an address in a minute are answered at once; later ones wait before they are answered. Only so
-// many wait at the same time, because each holds a thread of the server: those beyond are told to come back, at once.
-// Good tokens never come here, so they are never slowed, whatever else comes from their address.
+// Slows down and counts callers with invalid tokens. The first failures of an address in a minute are answered at once;
+// later ones wait. Each wait holds a server thread, so the number of waits is limited and failures beyond it get
+// UNAVAILABLE at once. Valid tokens never come here, so they are never slowed.
 #ifndef DPAR_SERVER_AUTH_FAILURE_BRAKE_H_
 #define DPAR_SERVER_AUTH_FAILURE_BRAKE_H_
 
@@ -26,15 +24,13 @@ struct FailureBrakeOptions {
   absl::Duration delay = absl::Seconds(1);
   int64_t max_delayed = 16;      // at the same time
   size_t max_addresses = 4'096;  // counted one by one; further ones are counted as if they were one
-  // Returns after so long.
   std::function<void(absl::Duration)> sleep = absl::SleepFor;
 };
 
-// Whom a failure is counted against: the address in grpc::ServerContext::peer() without its port. Of an IPv6 address
-// the first 64 bits, since whoever has one has all that begin so.
+// The address in grpc::ServerContext::peer() without its port; of IPv6 the first 64 bits, which one holder controls.
 std::string PeerAddress(absl::string_view peer);
 
-// In the metadata of the UNAVAILABLE that stands for a failure: the failure's own reason.
+// Metadata key in the UNAVAILABLE that replaces a failure: the failure's own reason.
 inline constexpr char kInsteadOf[] = "instead_of";
 
 // Thread-safe.
@@ -42,23 +38,19 @@ class FailureBrake {
  public:
   explicit FailureBrake(FailureBrakeOptions options = {}) : options_(std::move(options)) {}
 
-  // Counts a failure from `address`, and returns once it may be answered: with `failure`, or with UNAVAILABLE /
-  // SERVER_UNAVAILABLE (kInsteadOf) when too many wait already or this one may not.
+  // Counts a failure and returns when it may be answered: with `failure`, or with UNAVAILABLE / SERVER_UNAVAILABLE
+  // (kInsteadOf) when too many wait already or this one may not wait.
   absl::Status Slow(const std::string& address, const absl::Status& failure, absl::Time now, bool may_wait = true);
 
-  // All failures since the start.
   [[nodiscard]] int64_t failures() const { return failures_; }
-  // How many addresses are remembered.
   [[nodiscard]] size_t addresses() const;
 
  private:
-  // Failures of one address since `start`.
   struct Count {
     absl::Time start;
     int64_t failures = 0;
   };
 
-  // Whether this failure of the address is one too many.
   bool Excessive(const std::string& address, absl::Time now);
   bool StartDelay();
   void EndDelay();

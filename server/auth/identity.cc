@@ -38,7 +38,6 @@ bool Suffices(v1::Role role, Access access) {
 
 std::string Lower(const std::string& name) { return absl::AsciiStrToLower(name); }
 
-// "owner, member or reader"
 std::string Required(Access access) {
   std::vector<std::string> names;
   for (const v1::Role role : kRoles) {
@@ -73,7 +72,7 @@ absl::Status ScopeInsufficient(const std::vector<v1::Scope>& scopes, v1::Scope r
                    {{"required", wanted}});
 }
 
-// The role first: who lacks both learns of the one that no token of the same role would help with.
+// Checks the role first: a scope error would mislead a caller whose role never suffices.
 absl::Status CheckMethod(const Identity& caller) {
   if (!Suffices(caller.role, caller.method.access)) {
     return RoleInsufficient(caller.role, Required(caller.method.access));

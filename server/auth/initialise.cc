@@ -40,8 +40,7 @@ absl::Status Missing(const std::string& path, absl::string_view advice) {
                    {{"resource", path}});
 }
 
-// The pair at these paths, if both are there and belong together. The key is always written first, so a crash leaves a
-// key that nobody has seen the certificate of.
+// The pair, if both files exist and match. The key is written first, so a crash leaves a key without certificate.
 absl::StatusOr<std::optional<CertifiedKey>> ReadPair(const std::string& certificate_path, const std::string& key_path) {
   if (!Exists(certificate_path) || !Exists(key_path)) {
     return std::optional<CertifiedKey>();
@@ -94,7 +93,7 @@ absl::Status InitialiseTls(const DataDirectory& directory, const std::vector<std
     }
   }
   DPAR_ASSIGN_OR_RETURN(const CertifiedKey fresh, MakeServerCertificate(authority, names, now));
-  // A certificate whose key is gone must not meet a new key if this run is cut short.
+  // If this run is cut short, a certificate whose key is gone must not meet a new key.
   DPAR_RETURN_IF_ERROR(RemoveTree(directory.ServerCertificate()));
   return WritePair(fresh, directory.ServerCertificate(), directory.ServerKey(), made);
 }
@@ -131,7 +130,7 @@ absl::StatusOr<bool> HasLiveOperator(Transaction& transaction, absl::Time now) {
   return false;
 }
 
-// The token in the file, unless the store knows its id: then it was inserted, and revoked or expired since.
+// The token in the file, unless the store knows its id: then it was revoked or has expired.
 absl::StatusOr<std::optional<BearerToken>> UninsertedToken(const DataDirectory& directory, Database& database) {
   if (!Exists(directory.OperatorToken())) {
     return std::optional<BearerToken>();
@@ -152,7 +151,7 @@ absl::StatusOr<std::optional<BearerToken>> UninsertedToken(const DataDirectory& 
   return bearer;
 }
 
-// The file is written before the store knows the token, so a crash between the two leaves a file to go on from.
+// The file is written before the store, so after a crash between the two the next run continues from the file.
 absl::Status InitialiseOperator(const DataDirectory& directory, Database& database, absl::Time now,
                                 RandomSource& random, MadeFiles& made) {
   DPAR_ASSIGN_OR_RETURN(

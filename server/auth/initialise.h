@@ -1,5 +1,5 @@
-// Makes what a server needs to be trusted: certificate authority, server certificate, signing key, first operator
-// token. Safe to run again: what is complete stays as it is, and what a crash left half made is completed.
+// Makes certificate authority, server certificate, signing key and first operator token. Safe to run again: keeps what
+// is complete and completes what a crash left.
 #ifndef DPAR_SERVER_AUTH_INITIALISE_H_
 #define DPAR_SERVER_AUTH_INITIALISE_H_
 
@@ -15,13 +15,12 @@
 
 namespace dpar {
 
-// What Initialise made, as paths; empty when everything was there.
+// Paths of what was made; empty when everything existed.
 using MadeFiles = std::vector<std::string>;
 
-// The server certificate is for localhost, 127.0.0.1, ::1 and `tls_names`; without `tls_names` the server has one from
-// elsewhere, and neither it nor an authority is made. A token is made when no operator token is
-// live, so that whoever may read the data directory can always get back in. DATA_LOSS when a file is missing
-// that cannot be made again without breaking what others trust.
+// The server certificate is for localhost, 127.0.0.1, ::1 and `tls_names`; without `tls_names`, neither it nor an
+// authority is made. Makes a token when no operator token is live, so that a user who can read the data directory can
+// always get in. DATA_LOSS when a file is missing that cannot be made again without breaking trust.
 absl::StatusOr<MadeFiles> Initialise(const DataDirectory& directory, Database& database,
                                      const std::optional<std::vector<std::string>>& tls_names, absl::Time now,
                                      RandomSource& random);

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "core/error.h"
 #include "core/status_macros.h"
 #include "server/auth/signing_keys.h"
 #include "server/directory_lock.h"
@@ -19,9 +18,9 @@ std::string StateOf(const KnownKey& known) {
 }
 
 absl::StatusOr<DirectoryLock> LockKeys(const DataDirectory& directory) {
-  // Says what to do where there are no keys yet.
+  // Its error says what to do where there are no keys yet.
   DPAR_RETURN_IF_ERROR(ReadSigningKey(directory).status());
-  // Before there is a lock file of the wrong user's, which would keep the right one out.
+  // Before the lock: a lock file of the wrong user would keep the right one out.
   DPAR_RETURN_IF_ERROR(CheckKeyOwner(directory));
   absl::StatusOr<DirectoryLock> lock = DirectoryLock::Acquire(directory.SigningKeyLock());
   if (absl::IsFailedPrecondition(lock.status())) {

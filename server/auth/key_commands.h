@@ -1,4 +1,4 @@
-// What `dpard keys` does, with a server running or without.
+// `dpard keys`; works also while servers run.
 #ifndef DPAR_SERVER_AUTH_KEY_COMMANDS_H_
 #define DPAR_SERVER_AUTH_KEY_COMMANDS_H_
 
@@ -11,11 +11,10 @@
 
 namespace dpar {
 
-// A line for every key.
 absl::Status ListKeys(const DataDirectory& directory, std::ostream& out);
-// Every public key as a list that `dpar certificate verify --key` takes.
+// Prints every public key in the form that `dpar certificate verify --key` takes.
 absl::Status PrintKeys(const DataDirectory& directory, std::ostream& out);
-// Each says what it did. FAILED_PRECONDITION while another process changes keys.
+// FAILED_PRECONDITION while another process changes keys.
 absl::Status RotateKey(const DataDirectory& directory, absl::Time now, std::ostream& out);
 absl::Status RevokeKey(const DataDirectory& directory, const std::string& key_id, const std::string& reason,
                        absl::Time now, std::ostream& out);

@@ -1,7 +1,6 @@
 #include "server/auth/last_use.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/status_macros.h"
 #include "server/store/tokens.h"
@@ -9,7 +8,7 @@
 namespace dpar {
 namespace {
 
-// Uses of this long go into one transaction.
+// Uses within this period go into one transaction.
 constexpr absl::Duration kPeriod = absl::Seconds(1);
 
 absl::Time Minute(absl::Time time) { return absl::FromUnixSeconds(absl::ToUnixSeconds(time) / 60 * 60); }
@@ -17,19 +16,18 @@ absl::Time Minute(absl::Time time) { return absl::FromUnixSeconds(absl::ToUnixSe
 }  // namespace
 
 LastUseLog::~LastUseLog() {
-  {
-    const absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  if (thread_.joinable()) {
-    thread_.join();
-    // When the store is gone by now, the last minute goes with it.
+  if (writing_ != nullptr) {
+    writing_.reset();
+    // On failure the last minute's uses are lost.
     Flush().IgnoreError();
   }
 }
 
 void LastUseLog::Start() {
-  thread_ = std::thread([this] { Run(); });
+  writing_ = std::make_unique<Periodic>([this] {
+    Flush().IgnoreError();
+    return kPeriod;
+  });
 }
 
 void LastUseLog::Note(const std::string& token_id, absl::Time now) {
@@ -52,7 +50,7 @@ absl::Status LastUseLog::Flush() {
   if (uses.empty()) {
     return absl::OkStatus();
   }
-  // In the order of ids, so that two servers that write the same rows do not wait for each other in a circle.
+  // Ordered by id, so that two servers writing the same rows cannot deadlock.
   const absl::Status status = database_.Write([&](Transaction& transaction) -> absl::Status {
     for (const auto& [id, minute] : uses) {
       DPAR_RETURN_IF_ERROR(SetLastUse(transaction, id, minute));
@@ -61,7 +59,6 @@ absl::Status LastUseLog::Flush() {
   });
   const absl::MutexLock lock(&mutex_);
   if (!status.ok()) {
-    // A later use that was noted meanwhile stays.
     pending_.merge(uses);
     return status;
   }
@@ -71,18 +68,6 @@ absl::Status LastUseLog::Flush() {
   }
   std::erase_if(noted_, [&](const auto& use) { return use.second < latest; });
   return absl::OkStatus();
-}
-
-void LastUseLog::Run() {
-  const auto noted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !pending_.empty(); };
-  for (bool stop = false; !stop;) {
-    {
-      const absl::MutexLock lock(&mutex_);
-      mutex_.Await(absl::Condition(&noted));
-      stop = mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kPeriod);
-    }
-    Flush().IgnoreError();
-  }
 }
 
 }  // namespace dpar

@@ -6,7 +6,7 @@
 namespace dpar {
 namespace {
 
-// A method that only looks is not audited.
+// Methods that only read are not audited.
 constexpr bool kLooks = false;
 
 constexpr std::array kMethods = {
@@ -44,7 +44,7 @@ constexpr std::array kMethods = {
     Method{"OverviewService/GetSpendHistory", Access::kRead, v1::READ, kLooks},
     Method{"OverviewService/ListRecentJobs", Access::kRead, v1::READ, kLooks},
     Method{"OverviewService/ListLedgerTail", Access::kRead, v1::READ, kLooks},
-    // No methods of the API, but of the operator's page.
+    // Methods of the operator's page, not of the API.
     Method{"Page/OpenSession", Access::kAny, v1::SCOPE_UNSPECIFIED},
     Method{"Page/CloseSession", Access::kAny, v1::SCOPE_UNSPECIFIED},
 };

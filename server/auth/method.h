@@ -1,5 +1,4 @@
-// What every method of the API, and of the operator's page, asks of its caller, and whether it is audited, in one
-// table.
+// One table: what every method of the API and of the operator's page requires of its caller, and whether it is audited.
 #ifndef DPAR_SERVER_AUTH_METHOD_H_
 #define DPAR_SERVER_AUTH_METHOD_H_
 
@@ -8,7 +7,6 @@
 
 namespace dpar {
 
-// Which roles may call a method, as the API's comments say it.
 enum class Access {
   kAny,           // any valid token
   kRead,          // all of the tenant; operator
@@ -19,18 +17,15 @@ enum class Access {
   kOperate        // operator
 };
 
-// One row of the table.
 struct Method {
   absl::string_view name;  // "Service/Method"
   Access access = Access::kOperate;
-  // The part of the role that a token with scopes must have been made for; SCOPE_UNSPECIFIED for kAny, which needs
-  // none.
+  // The scope that a token with scopes must have; SCOPE_UNSPECIFIED for kAny, which needs none.
   v1::Scope scope = v1::ADMINISTER;
-  // Whether its calls are in the audit log: all that change something or hand out a model, a certificate or a secret.
+  // Set for methods that change something or hand out a model, a certificate or a secret.
   bool audited = true;
 };
 
-// Null when the API has no method of that name.
 const Method* FindMethod(absl::string_view name);
 
 }  // namespace dpar

@@ -23,8 +23,7 @@ constexpr unsigned kSecretMode = 0600;
 constexpr unsigned kPublicMode = 0644;
 constexpr size_t kMinKeyIdDigits = 8;
 
-// The file's identity. It is opened for it: between machines that share a directory over NFS, opening a file is what
-// shows that it was replaced.
+// The file's identity. Opens the file, because over NFS only an open shows that another machine replaced it.
 absl::StatusOr<struct stat> Identify(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat file = {};
@@ -61,7 +60,7 @@ absl::Status Corrupt(const std::string& path, absl::string_view what) {
   return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, absl::StrCat(path, " ", what), {{"resource", path}});
 }
 
-// What signing-keys.pem says; empty where there was no rotation yet.
+// The list in signing-keys.pem; empty before the first rotation.
 absl::StatusOr<std::vector<KnownKey>> ReadList(const DataDirectory& directory) {
   std::error_code error;
   if (!std::filesystem::exists(directory.SigningKeyList(), error) && !error) {
@@ -118,12 +117,12 @@ absl::StatusOr<SigningKey> ReadSigningKey(const DataDirectory& directory) {
 
 namespace {
 
-// The list, completed by what the key that signs now, and its file, say.
+// The list, with the current key and its file's times added.
 absl::StatusOr<std::vector<KnownKey>> CompleteList(const DataDirectory& directory, const VerifyingKey& current,
                                                    const struct stat& file) {
   DPAR_ASSIGN_OR_RETURN(std::vector<KnownKey> keys, ReadList(directory));
   const std::string& current_id = current.key_id();
-  // Made before there was a list, or without one.
+  // The current key may be older than the list.
   KnownKey unlisted(current);
   unlisted.create_time = absl::FromTimeT(file.st_mtime);
   MergeKeys({unlisted}, keys);
@@ -207,7 +206,7 @@ absl::StatusOr<std::string> RevokeSigningKey(const DataDirectory& directory, abs
 }
 
 absl::StatusOr<bool> RepairPublicKey(const DataDirectory& directory) {
-  // In this order: were both replaced in between, by a rotation, the private key would be the newer one.
+  // In this order: if a rotation replaces both in between, the private key is the newer one.
   DPAR_ASSIGN_OR_RETURN(const std::string pem, ReadWholeFile(directory.SigningPublicKey()));
   DPAR_ASSIGN_OR_RETURN(const SigningKey current, ReadSigningKey(directory));
   if (pem == current.verifying_key().pem()) {
@@ -228,7 +227,7 @@ absl::StatusOr<bool> RepairPublicKey(const DataDirectory& directory) {
 
 namespace {
 
-// The key's file may have come back from a backup.
+// A revoked key's file may come back from a backup.
 absl::Status CheckNotRevoked(const DataDirectory& directory, const std::string& key_id) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<KnownKey> keys, ReadList(directory));
   for (const KnownKey& known : keys) {
@@ -247,7 +246,7 @@ absl::Status CheckNotRevoked(const DataDirectory& directory, const std::string& 
 absl::Status SigningKeys::Refresh() {
   DPAR_ASSIGN_OR_RETURN(const struct stat file, Identify(directory_.SigningKey()));
   if (!key_.has_value() || !IsSameFile(file, file_)) {
-    // Were it replaced once more in between, the next call reads it again.
+    // If it was replaced again in between, the next call reads it again.
     DPAR_ASSIGN_OR_RETURN(SigningKey key, ReadSigningKey(directory_));
     DPAR_RETURN_IF_ERROR(CheckNotRevoked(directory_, key.verifying_key().key_id()));
     if (key_.has_value()) {

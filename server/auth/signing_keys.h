@@ -1,12 +1,11 @@
-// The keys that certificates are signed with, below keys/ of the data directory, which all servers of a fleet share:
+// The keys that sign certificates, in keys/ of the data directory, which all servers of a fleet share:
 //
 //   signing.key        the private key that signs now
 //   signing.pub        its public half
-//   signing-keys.pem   every public key there ever was, with when it was made, retired and revoked
+//   signing-keys.pem   every public key ever, with when it was made, retired and revoked
 //
-// Keys are changed by `dpard keys`, also while servers run: they look before they sign. signing.key decides which key
-// signs, and it is replaced last, after the list that names the new key, so that no certificate is ever signed by a key
-// that is not listed. The private half of a key that was replaced is gone; the public one stays for what it signed.
+// `dpard keys` changes keys, also while servers run: servers look before they sign. signing.key decides which key signs
+// and is replaced last, after the list, so no certificate is signed by an unlisted key. Old private keys are gone.
 #ifndef DPAR_SERVER_AUTH_SIGNING_KEYS_H_
 #define DPAR_SERVER_AUTH_SIGNING_KEYS_H_
 
@@ -28,41 +27,34 @@
 
 namespace dpar {
 
-// The private key that signs now. FAILED_PRECONDITION when others than its owner may read the file, DATA_LOSS when it
-// holds no key, NOT_FOUND when there is none.
+// FAILED_PRECONDITION when other users may read the file; DATA_LOSS when it holds no key; NOT_FOUND without a file.
 absl::StatusOr<SigningKey> ReadSigningKey(const DataDirectory& directory);
 
-// Every public key, the one that signs now first, then the newest first. Only that one has no retire_time.
+// Every public key, the current one first, then newest first. Only the current one has no retire_time.
 absl::StatusOr<std::vector<KnownKey>> ReadSigningKeys(const DataDirectory& directory);
 
-// FAILED_PRECONDITION for another user than the one that the key belongs to: a key that it made would be out of reach
-// for the servers, and every finished job would wait for it.
+// FAILED_PRECONDITION unless the process runs as the key's owner: servers could not read a new key of another user.
 absl::Status CheckKeyOwner(const DataDirectory& directory);
 
-// Makes a new key and signs with it from now on; the id of the new key. Only one process at a time may change keys.
-// FAILED_PRECONDITION for another user than the one that the key belongs to.
+// Makes a new key that signs from now on; returns its id. One process at a time; FAILED_PRECONDITION as CheckKeyOwner.
 absl::StatusOr<std::string> RotateSigningKey(const DataDirectory& directory, absl::Time now);
 
-// Marks a key as revoked. The one that signs now is replaced first. `key_id` may be cut short, to 8 digits or more.
-// NOT_FOUND when no key has it, INVALID_ARGUMENT when more than one has or the reason is none,
-// FAILED_PRECONDITION when it was revoked before. The id of the revoked key.
+// Revokes a key and returns its id; replaces it first when it is the current one. `key_id` may be a prefix of 8 or more
+// digits. NOT_FOUND for no match, INVALID_ARGUMENT for several or no reason, FAILED_PRECONDITION when revoked before.
 absl::StatusOr<std::string> RevokeSigningKey(const DataDirectory& directory, absl::string_view key_id,
                                              const std::string& reason, absl::Time now);
 
-// Writes signing.pub anew where a rotation was cut short before it. True when it did. DATA_LOSS when signing.pub is the
-// half of no key that there ever was.
+// Rewrites signing.pub after an interrupted rotation; true when it did. DATA_LOSS when it matches no known key.
 absl::StatusOr<bool> RepairPublicKey(const DataDirectory& directory);
 
-// The keys of a running server.
 class SigningKeys {
  public:
   // `directory` outlives it.
   explicit SigningKeys(const DataDirectory& directory) : directory_(directory) {}
 
-  // The key to sign with now; its file is read again when it was replaced. UNAVAILABLE when it cannot be read, because
+  // The key to sign with now, read again when its file was replaced. UNAVAILABLE when it or the list cannot be read:
   // that may pass, and a finished job waits for it.
   absl::StatusOr<SigningKey> Current() ABSL_LOCKS_EXCLUDED(mutex_);
-  // As ReadSigningKeys; UNAVAILABLE as above.
   absl::StatusOr<std::vector<KnownKey>> List() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -57,7 +57,7 @@ CertificatePtr ReadCertificate(absl::string_view pem) {
   return CertificatePtr(PEM_read_bio_X509(Reading(pem).get(), nullptr, nullptr, nullptr));
 }
 
-// Without it, OpenSSL would ask the terminal for the passphrase of an encrypted key.
+// Otherwise OpenSSL asks the terminal for the passphrase of an encrypted key.
 int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*user*/) { return -1; }
 
 KeyPtr ReadKey(absl::string_view pem) {
@@ -82,7 +82,7 @@ bool AddExtension(X509* certificate, X509* issuer, int nid, const std::string& v
   return extension != nullptr && X509_add_ext(certificate, extension.get(), -1) == 1;
 }
 
-// Version, serial number, subject, validity and public key; the issuer is the caller's to set.
+// The caller sets the issuer.
 absl::StatusOr<CertificatePtr> NewCertificate(EVP_PKEY* key, const std::string& common_name, absl::Time now,
                                               absl::Duration life) {
   CertificatePtr certificate(X509_new());
@@ -145,7 +145,7 @@ absl::StatusOr<std::string> ReadPemFile(const std::string& path) {
   return pem.ok() ? pem : BadFile(path, absl::StrCat("cannot be used: ", pem.status().message()));
 }
 
-// Every certificate of a file: at least one, all readable, each valid now.
+// At least one certificate, all readable and valid now.
 absl::Status CheckCertificates(const std::string& path, const std::string& pem, absl::Time now) {
   const BioPtr reading = Reading(pem);
   time_t time = absl::ToTimeT(now);
@@ -159,7 +159,7 @@ absl::Status CheckCertificates(const std::string& path, const std::string& pem, 
       return BadFile(path, absl::StrCat("holds a certificate that is not valid yet (number ", read, ")"));
     }
   }
-  // At the end of the file there is nothing more to begin; anything else began and could not be read.
+  // PEM_R_NO_START_LINE means the end of the file; any other error is an unreadable certificate.
   const bool at_end = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
   ERR_clear_error();
   return read > 0 && at_end ? absl::OkStatus() : BadFile(path, "is not a file of certificates in PEM");

@@ -29,7 +29,6 @@ std::string HashSecret(absl::string_view salt_hex, absl::string_view secret) {
   return Sha256Hex(absl::StrCat(absl::HexStringToBytes(salt_hex), secret));
 }
 
-// What a token of either kind has.
 StoredToken Describe(absl::string_view id, absl::string_view parent, const v1::Token& wanted, absl::Time now) {
   StoredToken stored;
   stored.token.set_name(absl::StrCat(parent, "/tokens/", id));

@@ -28,6 +28,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/base/thread_annotations.h"
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -50,12 +51,12 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 constexpr uint32_t kMaxRequestBytes = 16 << 10;
 constexpr size_t kMaxConnections = 256;
 constexpr size_t kMaxOfAddress = 64;
-// For all of a request with its handshake, and for its answer to begin.
+// For a whole request with its handshake, and for its answer to begin.
 constexpr std::chrono::seconds kPatience{5};
-// An answer has longer while this much of it is taken in a second, but not for ever.
+// An answer that is taken at this many bytes a second may take up to kMaxPatience.
 constexpr size_t kSlowestBytes = 32 << 10;
 constexpr std::chrono::seconds kMaxPatience{60};
-// Before the next connection is accepted, after the system could give none.
+// Pause after accept failed for lack of resources.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 
 constexpr int kBadRequest = 400;
@@ -64,7 +65,7 @@ constexpr int kFault = 500;
 
 HttpAnswer Refused(int status, absl::string_view why) { return {.status = status, .body = absl::StrCat(why, "\n")}; }
 
-// The text that a part of a query stands for. Boost has a parser of URLs from 1.81 on, which Debian 12 has not.
+// Decodes a part of a query. Debian 12's Boost is older than 1.81, the first with a URL parser.
 std::optional<std::string> Decoded(absl::string_view part) {
   std::string text;
   for (size_t i = 0; i < part.size(); ++i) {
@@ -101,14 +102,13 @@ bool ReadTarget(absl::string_view target, HttpRequest& request) {
 
 using ReadRequest = http::request<http::empty_body>;
 
-// Runs the handler, unless the request is none that a handler gets.
 HttpAnswer Answer(const ReadRequest& read, const std::string& peer, const HttpServer::Handler& handler) {
   const std::string length(read[http::field::content_length]);
   if (read.count(http::field::transfer_encoding) > 0 || !(length.empty() || length == "0")) {
     return Refused(kContentTooLarge, "send no body");
   }
   for (const char* name : {"Authorization", "Cookie", "Host", "Origin"}) {
-    // Which of two counts is nothing to guess at.
+    // Which of two counts is ambiguous.
     if (read.count(name) > 1) {
       return Refused(kBadRequest, absl::StrCat("send one ", name, " header"));
     }
@@ -140,7 +140,6 @@ http::response<http::string_body> ResponseOf(HttpAnswer answer, bool to_head) {
   return response;
 }
 
-// Counts open connections.
 class Places {
  public:
   bool Take(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -166,7 +165,7 @@ class Places {
   std::map<std::string, size_t> by_address_ ABSL_GUARDED_BY(mutex_);
 };
 
-// One request and its answer. It lives as long as an operation on its socket, or its handler, is under way.
+// One request and its answer. Lives while an operation on its socket, or its handler, is under way.
 template <typename Stream>
 class Connection : public std::enable_shared_from_this<Connection<Stream>> {
  public:
@@ -251,7 +250,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     });
   }
 
-  // Tells the other end that nothing was cut off.
+  // Shuts TLS down properly, so that the other end can tell that nothing was cut off.
   void Close() {
     if constexpr (std::is_same_v<Stream, TlsSocket>) {
       stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
@@ -277,7 +276,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
 
 }  // namespace
 
-// Members that connections use stand before the context, whose end is theirs.
+// Members that connections use precede the context, which ends the connections.
 class HttpServer::Library {
  public:
   Library(Handler handler, size_t threads) : handler_(std::move(handler)), pool_(threads) {}
@@ -300,7 +299,7 @@ class HttpServer::Library {
     SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     const bool usable = !certificate_error && !key_error && SSL_CTX_check_private_key(native) == 1 &&
                         SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION) == 1 &&
-                        // With TLS 1.2, only what encrypts and authenticates at once.
+                        // TLS 1.2 with AEAD ciphers only.
                         SSL_CTX_set_cipher_list(native, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1;
     ERR_clear_error();
     return usable ? absl::OkStatus()
@@ -340,9 +339,13 @@ class HttpServer::Library {
   }
 
   void Run() {
-    // Only a lack of memory throws here; the connection that met it is lost, and no other.
+    const auto work = asio::make_work_guard(context_);
+    // Only lack of memory throws here; that connection is lost, and no other.
     while (!context_.stopped()) {
       try {
+        if (!accepting_) {
+          Accept();
+        }
         context_.run();
       } catch (const std::exception&) {
         continue;
@@ -351,27 +354,37 @@ class HttpServer::Library {
   }
 
   void Accept() {
+    accepting_ = false;
     acceptor_.async_accept([this](error_code error, tcp::socket socket) {
+      accepting_ = false;
       if (error) {
         pause_.expires_after(kAcceptPause);
         pause_.async_wait([this](error_code) { Accept(); });
+        accepting_ = true;
         return;
       }
       Accept();
       Take(std::move(socket));
     });
+    accepting_ = true;
   }
 
   void Take(tcp::socket socket) {
     error_code error;
     const tcp::endpoint peer = socket.remote_endpoint(error);
-    if (error || !places_.Take(peer.address().to_string())) {
+    const std::string address = error ? "" : peer.address().to_string();
+    if (error || !places_.Take(address)) {
       return;
     }
+    absl::Cleanup give_back = [&] { places_.Return(address); };
+    const auto begin = [&](auto connection) {
+      std::move(give_back).Cancel();  // the connection gives it back
+      connection->Begin();
+    };
     if (tls_.has_value()) {
-      std::make_shared<Connection<TlsSocket>>(std::move(socket), peer, places_, pool_, handler_, *tls_)->Begin();
+      begin(std::make_shared<Connection<TlsSocket>>(std::move(socket), peer, places_, pool_, handler_, *tls_));
     } else {
-      std::make_shared<Connection<beast::tcp_stream>>(std::move(socket), peer, places_, pool_, handler_)->Begin();
+      begin(std::make_shared<Connection<beast::tcp_stream>>(std::move(socket), peer, places_, pool_, handler_));
     }
   }
 
@@ -381,6 +394,7 @@ class HttpServer::Library {
   asio::io_context context_{1};
   asio::thread_pool pool_;
   tcp::acceptor acceptor_{context_};
+  bool accepting_ = false;  // of the context's thread
   asio::steady_timer pause_{context_};
   std::thread thread_;
 };

@@ -1,4 +1,4 @@
-// HTTP/1.1 on one address, plain or over TLS: for metrics and health, and for the operator's page.
+// HTTP/1.1 on one address, plain or over TLS, for metrics, health and the operator's page.
 #ifndef DPAR_SERVER_HTTP_HTTP_SERVER_H_
 #define DPAR_SERVER_HTTP_HTTP_SERVER_H_
 
@@ -15,13 +15,13 @@
 
 namespace dpar {
 
-// A request has no body. Headers that say who asks (Authorization, Cookie, Host, Origin) stand in it at most once.
+// Has no body, and at most one each of Authorization, Cookie, Host and Origin.
 struct HttpRequest {
   std::string method;
   std::string path;
   std::multimap<std::string, std::string> query;  // decoded
   std::string peer;                               // "ipv4:10.0.0.1:50000", as gRPC has it
-  // A header's value; empty when there is none. The name in any case.
+  // A header's value; empty when absent. Names are case-insensitive.
   std::function<std::string(const std::string& name)> header;
 };
 
@@ -32,9 +32,8 @@ struct HttpAnswer {
   std::vector<std::pair<std::string, std::string>> headers = {};
 };
 
-// Connections take no thread while they send, receive or say nothing; only handlers do. There is a limit on
-// connections, in all and of one address, on the bytes of a request, and on the time for all of a request and for its
-// answer. A connection has one request, so that what a caller sends behind it is never taken for another.
+// Only handlers take threads; connections do not. Limits: connections in all and per address, bytes of a request, time
+// for a request and its answer. A connection carries one request, so trailing bytes are never taken for another.
 class HttpServer {
  public:
   using Handler = std::function<HttpAnswer(const HttpRequest&)>;
@@ -45,13 +44,11 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // Takes TLS 1.2 and 1.3 only, with this certificate, what leads to its authority after it, and its key, in PEM.
-  // Before Start. INVALID_ARGUMENT when these are no certificate and its key.
+  // TLS 1.2 and 1.3 only; PEM certificate with its chain, and key. Before Start. INVALID_ARGUMENT on a mismatch.
   absl::Status UseTls(const std::string& certificate_pem, const std::string& key_pem);
-  // Starts to listen, once; the port, which the kernel picks for 0. `host` is a name or an address; IPv6 may stand in
-  // brackets. UNAVAILABLE when the port is taken.
+  // Listens, once; returns the port, picked by the kernel for 0. IPv6 hosts may be in brackets. UNAVAILABLE if taken.
   absl::StatusOr<int> Start(const std::string& host, int port);
-  // Closes all connections, and returns once no handler runs. There is no second Start.
+  // Closes all connections and returns when no handler runs. Cannot be started again.
   void Stop();
 
  private:

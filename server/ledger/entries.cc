@@ -17,7 +17,6 @@ constexpr absl::string_view kEntryColumns =
 
 bool IsResolution(v1::LedgerEntry::Kind kind) { return kind == v1::LedgerEntry::POST || kind == v1::LedgerEntry::VOID; }
 
-// The first of kEntryColumns.
 absl::StatusOr<StoredEntry> ReadColumns(RowReader& reader) {
   StoredEntry stored;
   v1::LedgerEntry& entry = stored.entry;
@@ -125,8 +124,8 @@ absl::StatusOr<std::vector<Row>> LoadEntryRows(Transaction& transaction, absl::s
 
 absl::StatusOr<std::vector<StoredEntry>> LoadEntriesOfJob(Transaction& transaction, const std::string& budget_id,
                                                           const std::string& job_name) {
-  // Without an order: one by sequence would lead SQLite through all of the budget's entries. The entry before is asked
-  // for by order: asked for by its number, PostgreSQL went through all of them while it had no statistics.
+  // No ORDER BY: ordering by sequence makes SQLite read all of the budget's entries. The entry before is found by ORDER
+  // BY and LIMIT: by its number, PostgreSQL without statistics reads all of them.
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
       transaction.Query(

@@ -21,8 +21,8 @@
 namespace dpar {
 namespace {
 
-// Appends an entry (all but sequence, time, actor and hash are set), and writes the account after it, whose sums are
-// set and whose head it becomes. The stored head must be the entry before it: no update is lost, even if a lock were.
+// Appends an entry (sequence, time, actor and hash are set here) and writes `account`, whose sums the caller has set.
+// The stored head must be the entry before: even without a lock, no update is lost.
 absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::string& budget_id, Account& account,
                                        StoredEntry stored, const EntryContext& context) {
   v1::LedgerEntry& entry = stored.entry;
@@ -51,7 +51,6 @@ absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::stri
   return std::move(entry);
 }
 
-// The job's RESERVE entry, provided that nothing has resolved it.
 absl::StatusOr<StoredEntry> OpenReservation(Transaction& transaction, const std::string& budget_id,
                                             const std::string& job_name) {
   DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> entries, LoadEntriesOfJob(transaction, budget_id, job_name));
@@ -100,7 +99,6 @@ absl::Status CheckAdmission(const std::string& budget_id, const Account& account
   return admitted ? absl::OkStatus() : BudgetExhausted(account, price, price.cost.units);
 }
 
-// The price of each stage of an entry's event, if it has any.
 absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEntry& entry) {
   const absl::StatusOr<std::vector<v1::StagePrice>> costs = StageUnits(entry.event(), order);
   if (!costs.ok()) {
@@ -110,8 +108,8 @@ absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEn
   return absl::OkStatus();
 }
 
-// Everything posted, composed as if planned in advance. Equal events are read once. A debit has no event: beside one,
-// the posted units are converted instead, which is never below.
+// Composes everything posted as if planned in advance. Equal events are parsed once. A debit has no event, so beside
+// one the posted units are converted, which is never smaller.
 absl::StatusOr<EquivalentEpsilon> Equivalent(Transaction& transaction, const std::string& budget_id,
                                              const Account& account) {
   EquivalentEpsilon equivalent{0, false, account.head_sequence};
@@ -141,7 +139,6 @@ absl::StatusOr<EquivalentEpsilon> Equivalent(Transaction& transaction, const std
   return equivalent;
 }
 
-// Entries as the API shows them, in the order in which they are found.
 absl::StatusOr<std::vector<v1::LedgerEntry>> ShownEntries(Transaction& transaction, const std::string& budget_id,
                                                           absl::string_view where_and_order,
                                                           const std::vector<Value>& parameters) {
@@ -156,7 +153,6 @@ absl::StatusOr<std::vector<v1::LedgerEntry>> ShownEntries(Transaction& transacti
   return entries;
 }
 
-// The cap and sums of an account; the caller adds what its ledger says.
 absl::StatusOr<v1::Budget> SumsOf(const Account& account) {
   v1::Budget budget;
   budget.set_cap_epsilon(account.terms.cap_epsilon);

@@ -1,8 +1,7 @@
-// The ledger: what every dataset's data may cost and has cost. Append-only, hash-chained per budget.
-//
-// Money rules: the full price is reserved before data is touched; it is posted once, in the transaction that makes the
-// output visible; it is voided only when no output left the trainer. All functions run inside the caller's transaction,
-// so that a reservation and the job that it pays for, or a post and the model that it pays for, stand or fall together.
+// The ledger: the cap and the spend of every dataset's content. Append-only, hash-chained per budget. Reserve the full
+// price before data is touched; post it once, in the transaction that makes the output visible; void it only when no
+// output left the trainer. All functions run inside the caller's transaction, so entry and job, or post and model, are
+// committed together.
 #ifndef DPAR_SERVER_LEDGER_LEDGER_H_
 #define DPAR_SERVER_LEDGER_LEDGER_H_
 
@@ -23,13 +22,12 @@
 
 namespace dpar {
 
-// Who and when, for an entry.
 struct EntryContext {
   std::string actor;  // a token's name, "worker" or "server"
   absl::Time time;
 };
 
-// A job's price on one budget, worked out before a transaction begins: it may take seconds.
+// A job's price on one budget. Computing it may take seconds, so it is done before a transaction begins.
 struct Price {
   v1::PrivacyEvent event;
   std::string event_text;  // as the ledger stores it
@@ -40,7 +38,6 @@ struct Price {
 };
 absl::StatusOr<Price> MakePrice(const v1::PrivacyEvent& event, double epsilon, double delta, const BudgetTerms& terms);
 
-// A budget's row: the cap, the cached sums, and where its chain ends.
 struct Account {
   BudgetTerms terms;
   int64_t posted_units = 0;
@@ -55,42 +52,38 @@ struct Account {
   [[nodiscard]] int64_t left_units() const { return std::max<int64_t>(0, terms.cap_units - used_units()); }
 };
 
-// Where an entry stands in its chain.
 struct EntryPosition {
   int64_t sequence = 0;
   std::string hash;
 };
 
-// Opens a budget with its cap and an OPEN entry. `budget_id` is new.
+// Opens a new budget with its cap and an OPEN entry.
 absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, const BudgetTerms& terms,
                         const EntryContext& context);
 
-// The cap and sums of a budget, without a name. NOT_FOUND when there is none.
 absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string& budget_id);
-// The same without equivalent_epsilon, in time that does not depend on the ledger's length; true of the ledger up to an
-// entry.
+// A budget without equivalent_epsilon, in constant time, as of an entry. NOT_FOUND, as GetBudget, for an unknown id.
 struct BudgetSums {
   v1::Budget budget;
   int64_t head_sequence = 0;
 };
 absl::StatusOr<BudgetSums> GetBudgetSums(Transaction& transaction, const std::string& budget_id);
 
-// Whether an error came of what the store says of one budget, so that others can be read all the same.
+// Whether the error concerns one budget's rows only, so that others can still be read.
 bool IsBudgetFault(const absl::Status& status);
-// What is wrong with a budget that could not be read, in words for whoever may see it.
+// The fault in words that callers with access to the budget may read.
 std::string BudgetFaultText(const absl::Status& status);
 
-// Everything posted as one epsilon. It was true of the ledger up to an entry.
+// Everything posted as one epsilon, as of an entry.
 struct EquivalentEpsilon {
   double epsilon = 0;
-  // From the posted units at the budget's order, beside a debit, which has no event; else composed of all events.
+  // True beside a debit: converted from posted units at the budget's order. Else composed of all events.
   bool from_units = false;
   int64_t head_sequence = 0;
 };
 absl::StatusOr<EquivalentEpsilon> GetEquivalentEpsilon(Transaction& transaction, const std::string& budget_id);
 
-// The budgets of private datasets, deleted ones too, oldest dataset first: of one tenant (tenants/{t}), or of all when
-// it is empty. With names, and the fullest of all of them.
+// Budgets of private datasets, deleted ones too, oldest first, of a tenant or, when empty, of all; and the fullest.
 struct BudgetPage {
   std::vector<v1::Budget> budgets;
   std::string next_page_token;
@@ -99,16 +92,15 @@ struct BudgetPage {
 absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::string& tenant, int64_t page_size,
                                        const std::string& page_token);
 
-// OK when the job would be admitted (core/privacy/budget.h) now; FAILED_PRECONDITION / PRIVACY_BUDGET_EXHAUSTED when
-// not, / BUDGET_FROZEN when none would be. INVALID_ARGUMENT for a price of another order.
+// OK when the job would be admitted now (core/privacy/budget.h); else FAILED_PRECONDITION / PRIVACY_BUDGET_EXHAUSTED or
+// / BUDGET_FROZEN. INVALID_ARGUMENT for a price of another order.
 absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_id, const Price& price);
 
-// Admits a job and holds its price; the account after it. FAILED_PRECONDITION / PRIVACY_BUDGET_EXHAUSTED when it does
-// not fit, / BUDGET_FROZEN when nothing is admitted. ALREADY_EXISTS when the job has a reservation.
+// Holds the price; returns the account after it. Errors as CheckAdmission; ALREADY_EXISTS for a second reservation.
 absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                                 const Price& price, const EntryContext& context);
 
-// A POST entry, with what its hash covers, and the account after it, whose head it is.
+// A POST entry, its stored event text, and the account whose head it is.
 struct Posted {
   Account account;
   std::string previous_hash;
@@ -116,39 +108,35 @@ struct Posted {
   std::string event_text;
 };
 
-// Turns the job's reservation into spend. FAILED_PRECONDITION unless it is reserved and neither posted nor voided, and
-// when the budget is frozen: what it would pay for may have been released before.
+// Turns the reservation into spend. FAILED_PRECONDITION unless it is open, and when the budget is frozen: its output
+// may have been released before the rollback.
 absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                             int attempt, const EntryContext& context);
 
-// Gives the job's reservation back. FAILED_PRECONDITION unless it is reserved and neither posted nor voided.
+// Gives the reservation back. FAILED_PRECONDITION unless it is open.
 absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,
                   const std::string& reason, const EntryContext& context);
 
-// Sets the cap epsilon with a reason. The order stays. FAILED_PRECONDITION when posted + reserved would not fit.
+// Sets the cap epsilon; the order stays. FAILED_PRECONDITION when posted + reserved would not fit.
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,
                     const std::string& reason, const EntryContext& context);
 
-// Debits units by hand, also beyond the cap: what was spent elsewhere is spent. INVALID_ARGUMENT unless units
-// are above 0 and everything used stays below 2^62.
+// Debits by hand, also beyond the cap. INVALID_ARGUMENT unless units are above 0 and all used units stay below 2^62.
 absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::string& budget_id, int64_t units,
                                       const std::string& reason, const EntryContext& context);
 
 // FAILED_PRECONDITION / BUDGET_FROZEN with the reason.
 absl::Status BudgetFrozen(const std::string& budget_id, const std::string& reason);
-// Freezes a budget for a reason, or, when that is empty, thaws it. Its ledger is as it was. NOT_FOUND when there is no
-// such budget.
+// Freezes a budget, or thaws it when `reason` is empty; adds no entry. NOT_FOUND for an unknown budget.
 absl::Status SetFrozen(Transaction& transaction, const std::string& budget_id, const std::string& reason);
-// Notes that a dataset with this budget has a degree promise: the cap is about graphs that keep the smallest of them.
+// Records a degree promise: the cap concerns graphs that keep the smallest one of this budget's datasets.
 absl::Status NarrowToDegree(Transaction& transaction, const std::string& budget_id, int64_t max_degree);
-// How many budgets are frozen.
 absl::StatusOr<int64_t> CountFrozen(Transaction& transaction);
 
-// The hash of one entry; empty when there is none in its place.
+// Empty when there is no such entry.
 absl::StatusOr<std::string> HashOfEntry(Transaction& transaction, const std::string& budget_id, int64_t sequence);
 
-// Entries after `after_sequence`, at most `limit`, oldest first, with the price of each stage of their events.
-// NOT_FOUND when there is no such budget.
+// At most `limit` entries after `after_sequence`, oldest first, with stage prices. NOT_FOUND for an unknown budget.
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
                                                          int64_t after_sequence, int64_t limit);
 
@@ -156,12 +144,11 @@ absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transactio
 absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntriesBefore(Transaction& transaction, const std::string& budget_id,
                                                                int64_t before_sequence, int64_t limit);
 
-// Every budget that the store speaks of: those with a row, with entries, or with content.
+// Every budget with a row, entries or content.
 absl::StatusOr<std::vector<std::string>> AllBudgets(Transaction& transaction);
 
-// Recomputes hashes, sequence numbers and sums of the whole chain, and checks that the entries which certificates were
-// signed for are still in it. A chain at fault is an answer, not an error. CANCELLED soon after `stop` is set, where
-// there is one.
+// Recomputes hashes, sequence numbers and sums of the whole chain and checks that it has the entries that certificates
+// were signed for. A broken chain is an answer, not an error. CANCELLED soon after `stop` is set (may be null).
 absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, const std::string& budget_id,
                                                     const std::vector<EntryPosition>& checkpoints,
                                                     const std::atomic<bool>* stop = nullptr);

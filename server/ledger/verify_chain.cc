@@ -1,5 +1,4 @@
-// Reads a budget's whole chain and recomputes everything that the ledger keeps: hashes, sequence numbers, the
-// resolution of every reservation, and the sums. O(entries).
+// Recomputes a budget's whole chain: hashes, sequence numbers, resolutions of reservations, sums. O(entries).
 #include <atomic>
 #include <cstdint>
 #include <limits>
@@ -21,10 +20,9 @@ namespace {
 
 constexpr int64_t kPageRows = 1000;
 
-// Replays entries in order. An empty answer means that the entry is as it must be.
+// Replays entries in order; returns a fault's text, or empty.
 class Replay {
  public:
-  // `signed_hashes` are those of entries that certificates were signed for, by sequence.
   Replay(std::string budget_id, std::map<int64_t, std::string> signed_hashes)
       : budget_id_(std::move(budget_id)), signed_hashes_(std::move(signed_hashes)) {}
 
@@ -51,7 +49,6 @@ class Replay {
   }
 
   [[nodiscard]] bool has_unseen_signature() const { return !signed_hashes_.empty(); }
-  // The account as the entries make it.
   [[nodiscard]] const Account& account() const { return account_; }
 
  private:
@@ -135,7 +132,7 @@ absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, co
     }
   }
   Replay replay(budget_id, std::move(signed_hashes));
-  // Read in pages, so that memory does not grow with the chain. `last` is what the store says, not what it should say.
+  // Read in batches, so memory does not grow with the chain. `last` is the stored number, right or wrong.
   int64_t last = std::numeric_limits<int64_t>::min();
   while (true) {
     if (stop != nullptr && *stop) {

@@ -17,7 +17,7 @@
 namespace dpar {
 namespace {
 
-// Longer than every resource name: three ids of at most 63 characters and the words between them.
+// Above every resource name: three ids of at most 63 characters and the words between.
 constexpr size_t kMaxResource = 256;
 
 absl::Status Failed(absl::string_view action, const std::string& path, int error) {
@@ -29,7 +29,7 @@ int OpenFile(const std::string& path) {
   return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
 }
 
-// A refused request may have anything in the place of a name.
+// A refused request may have any text as a name.
 absl::string_view ResourceOrNone(absl::string_view text) {
   const bool plausible = text.size() <= kMaxResource && std::all_of(text.begin(), text.end(), [](char c) {
                            const auto byte = static_cast<unsigned char>(c);

@@ -1,5 +1,4 @@
-// Who did what: one JSON object a line, for every call that changes something or hands out a model, a certificate or a
-// secret, refused ones too.
+// One JSON line for every call, refused ones too, that changes something or hands out a model, certificate or secret.
 #ifndef DPAR_SERVER_OBSERVE_AUDIT_LOG_H_
 #define DPAR_SERVER_OBSERVE_AUDIT_LOG_H_
 
@@ -27,18 +26,18 @@ struct AuditRecord {
   absl::string_view peer;  // address
 };
 
-// Thread-safe. Several processes may append to one file of a local file system: each line is one write.
+// Thread-safe. Several processes may append to one file on a local file system: each line is one write.
 class AuditLog {
  public:
-  // Makes the file, for its owner only, unless it is there. UNAVAILABLE when that fails.
+  // Makes the file for its owner only unless it exists. UNAVAILABLE on failure.
   static absl::StatusOr<std::unique_ptr<AuditLog>> Open(const std::string& path);
   ~AuditLog();
   AuditLog(const AuditLog&) = delete;
   AuditLog& operator=(const AuditLog&) = delete;
 
-  // UNAVAILABLE when the line, or a part of it, could not be written.
+  // UNAVAILABLE when the line was not written in full.
   absl::Status Write(const AuditRecord& record) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Opens the path again, for whoever has moved the file away. On an error the old file stays in use.
+  // Opens the path again after log rotation. On an error the old file stays in use.
   absl::Status Reopen() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -47,7 +46,7 @@ class AuditLog {
   const std::string path_;
   absl::Mutex mutex_;
   int descriptor_ ABSL_GUARDED_BY(mutex_);
-  // The last line has no end: the next one must not be glued to it.
+  // The last line is incomplete: a newline goes before the next.
   bool torn_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

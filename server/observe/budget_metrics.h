@@ -1,7 +1,5 @@
-// What every dataset's budget has spent and has left, as gauges.
-//
-// Sums and caps are the ledger's own, and so is the equivalent epsilon. The latter asks the accountant, which takes
-// from milliseconds to seconds, so it is computed once for every state of a ledger, one budget at a time.
+// Gauges of every budget's spend and rest. The equivalent epsilon takes the accountant milliseconds to seconds, so it
+// is computed once for every state of a ledger, one budget at a time.
 #ifndef DPAR_SERVER_OBSERVE_BUDGET_METRICS_H_
 #define DPAR_SERVER_OBSERVE_BUDGET_METRICS_H_
 
@@ -21,10 +19,10 @@
 
 namespace dpar {
 
-// Collect is for any thread, the rest for one. The database outlives it.
+// Collect is for any thread, the rest for one thread. The database outlives it.
 class BudgetMetrics {
  public:
-  // Budgets that are shown: the fullest ones. Five series each.
+  // The fullest budgets are shown, five series each.
   static constexpr int64_t kMaxBudgets = 1'000;
 
   explicit BudgetMetrics(Database& database, int64_t max_budgets = kMaxBudgets)
@@ -32,10 +30,10 @@ class BudgetMetrics {
 
   // Reads caps and sums. After an error nothing is shown until the next success.
   absl::Status RefreshAccounts() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Computes the equivalent epsilon of one budget whose ledger moved since; false when there is none.
+  // Computes one budget's equivalent epsilon whose ledger has grown; false when none has.
   absl::StatusOr<bool> RefreshOneEpsilon() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A budget whose equivalent epsilon is not known yet, or not any more, has no series of it.
+  // A budget whose equivalent epsilon is unknown or outdated has no series of it.
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -45,13 +43,12 @@ class BudgetMetrics {
     std::string budget_id;
     Account account;
   };
-  // Of a ledger up to an entry; nothing when it has none that can be computed.
+  // As of an entry; nothing when it cannot be computed.
   struct Epsilon {
     int64_t head_sequence = 0;
     std::optional<double> value;
   };
 
-  // The first budget whose epsilon is not known.
   [[nodiscard]] std::optional<std::string> NextUnknown() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Database& database_;

@@ -21,7 +21,7 @@
 namespace dpar {
 namespace {
 
-// spdlog takes an unknown name for "off", so names are checked against this list first.
+// spdlog takes an unknown name for "off", so names are checked here first.
 constexpr std::array<absl::string_view, 5> kLevels = {"trace", "debug", "info", "warn", "error"};
 constexpr std::array<absl::string_view, 2> kFormats = {"text", "json"};
 
@@ -41,7 +41,6 @@ std::string Clean(absl::string_view text) {
   return clean;
 }
 
-// What a line says besides its message.
 struct Field {
   absl::string_view key;
   std::variant<absl::string_view, double> value;
@@ -70,7 +69,6 @@ std::string Json(const std::string& time, absl::string_view level, absl::string_
       object[std::string(key)] = Clean(*word);
     }
   }
-  // Bytes that are no UTF-8 are replaced, not refused.
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -94,6 +92,7 @@ class LineSink final : public spdlog::sinks::base_sink<std::mutex> {
     const std::string stamp = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", time, absl::UTCTimeZone());
     const spdlog::string_view_t name = spdlog::level::to_string_view(level);
     const absl::string_view shown(name.data(), name.size());
+    out_.clear();  // a write that failed, as on a full disk, must not silence the next
     out_ << absl::StrCat((json_ ? Json : Text)(stamp, shown, message, fields), "\n") << std::flush;
   }
 
@@ -101,7 +100,7 @@ class LineSink final : public spdlog::sinks::base_sink<std::mutex> {
   std::ostream& out_;
 };
 
-// spdlog takes texts only, so a line with fields goes to our sink past it.
+// spdlog takes texts only, so lines with fields bypass it.
 void Log(spdlog::level::level_enum level, absl::string_view message, const Fields& fields) {
   const spdlog::logger& logger = *spdlog::default_logger_raw();
   for (const spdlog::sink_ptr& sink : logger.sinks()) {

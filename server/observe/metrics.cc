@@ -1,7 +1,5 @@
 #include "server/observe/metrics.h"
 
-#include <utility>
-
 #include "absl/strings/ascii.h"
 #include "absl/time/clock.h"
 #include "prometheus/counter.h"
@@ -54,7 +52,7 @@ bool IsEnd(v1::Job::State state) {
   return state == v1::Job::SUCCEEDED || state == v1::Job::FAILED || state == v1::Job::CANCELLED;
 }
 
-// Whether the store failed, rather than refused.
+// Whether the store failed, as opposed to refused.
 bool IsFailure(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsInternal(status) || absl::IsDataLoss(status) ||
          absl::IsAborted(status) || absl::IsUnknown(status);
@@ -98,7 +96,7 @@ struct Metrics::Families {
       CounterFamily(registry, "dpar_ledger_commit_failures_total", "Such transactions that the store failed.");
 };
 
-// Series of fixed lists are there from the start, so that the first event of a kind is an increase.
+// Series of fixed lists exist from the start, so that the first event is an increase.
 Metrics::Metrics() : families_(std::make_unique<Families>()) {
   families_->build.Add({{"version", DPAR_VERSION}}).Set(1);
   families_->audit_failures.Add({});

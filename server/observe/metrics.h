@@ -1,6 +1,4 @@
-// What the server counts and times, for Prometheus. deploy/METRICS.md has the table of them.
-//
-// Labels come from fixed lists: methods, codes, reasons, stages. Nothing of a request becomes a label.
+// Prometheus metrics (deploy/METRICS.md). Labels come from fixed lists (methods, codes, ...), never from a request.
 #ifndef DPAR_SERVER_OBSERVE_METRICS_H_
 #define DPAR_SERVER_OBSERVE_METRICS_H_
 
@@ -35,21 +33,20 @@ class Metrics {
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
 
-  // `method` is "Service/Method", `code` as in absl::StatusCodeToString, `reason` one of errors.proto.
+  // `method` is "Service/Method", `code` as in absl::StatusCodeToString, `reason` from errors.proto.
   void CallBegan(absl::string_view method);
   void CallEnded(absl::string_view method, absl::string_view code, absl::Duration took);
   void AuthenticationFailed(absl::string_view reason);
   void AuditWriteFailed();
-  // What was spent could not be marked (server/witness), so nothing was shown.
+  // A mark could not be written (server/witness), so nothing was shown.
   void WitnessFailed();
 
   void StageEnded(const std::string& stage, absl::Duration took);
-  // Does nothing for a state that is no end.
+  // Ignores states that are no end.
   void JobEnded(v1::Job::State state);
-  // A refusal (the budget does not admit the job, the lease is lost) is neither a commit nor a failure.
+  // A refusal (budget exhausted, lease lost) is neither a commit nor a failure.
   void LedgerCommitted(LedgerCommit commit, const absl::Status& status, absl::Duration took);
 
-  // What was counted so far.
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect() const;
 
  private:
@@ -57,7 +54,6 @@ class Metrics {
   std::unique_ptr<Families> families_;
 };
 
-// Runs `transaction`, timed where there are metrics.
 absl::Status TimeLedgerCommit(Metrics* metrics, LedgerCommit commit, const std::function<absl::Status()>& transaction);
 
 }  // namespace dpar

@@ -19,7 +19,7 @@ constexpr int kUnavailable = 503;
 constexpr size_t kHttpThreads = 2;
 constexpr absl::Duration kProbePeriod = absl::Seconds(2);
 constexpr absl::Duration kBudgetPeriod = absl::Seconds(5);
-// Rest after work on budgets, in multiples of what it took: they have a tenth of one core and of one connection.
+// Rest after work on budgets, in multiples of its time: it takes a tenth of a core and of a connection.
 constexpr int64_t kRestForOne = 9;
 
 void Append(std::vector<prometheus::MetricFamily> more, std::vector<prometheus::MetricFamily>& families) {
@@ -91,7 +91,7 @@ HttpAnswer Monitor::ShowReadiness() const {
 absl::Duration Monitor::StepBudgets() {
   const absl::Time start = absl::Now();
   if (start >= next_accounts_) {
-    // The probe tells of a store that is down; here it is enough to show nothing.
+    // The probe reports a failed store; here nothing is shown.
     budgets_.RefreshAccounts().IgnoreError();
     const absl::Time end = absl::Now();
     next_accounts_ = end + std::max(kBudgetPeriod, kRestForOne * (end - start));

@@ -1,4 +1,4 @@
-// What the server shows to operators' tools over plain HTTP, without authentication: /metrics, /livez and /readyz.
+// /metrics, /livez and /readyz over plain HTTP, without authentication.
 #ifndef DPAR_SERVER_OBSERVE_MONITOR_H_
 #define DPAR_SERVER_OBSERVE_MONITOR_H_
 
@@ -21,23 +21,22 @@ namespace dpar {
 // Thread-safe. What is passed in outlives it.
 class Monitor {
  public:
-  // `marks_written` says whether what is spent can be marked (server/witness); it is asked beside the store.
+  // `marks_written` says whether marks can be written (server/witness); readiness asks for it too.
   Monitor(Database& database, const Metrics& metrics, std::function<bool()> marks_written);
 
-  // Begins to watch the store and to listen; the port.
   absl::StatusOr<int> Start(const std::string& host, int port);
-  // From now on the server does its work, or, before it stops, takes no more.
+  // Ready from Serve on, until Drain.
   void Serve() { phase_ = Phase::kServing; }
   void Drain() { phase_ = Phase::kDraining; }
 
  private:
   enum class Phase { kStarting, kServing, kDraining };
 
-  // From memory, whatever the store does.
+  // Answers from memory, without asking the store.
   [[nodiscard]] HttpAnswer Answer(const HttpRequest& request) const;
   [[nodiscard]] HttpAnswer ShowMetrics() const;
   [[nodiscard]] HttpAnswer ShowReadiness() const;
-  // Reads the budgets' sums, or works out one equivalent epsilon; how long to rest.
+  // Reads the budgets' sums or computes one equivalent epsilon; returns how long to rest.
   absl::Duration StepBudgets();
 
   const Metrics& metrics_;
@@ -46,10 +45,9 @@ class Monitor {
   const std::function<bool()> marks_written_;
   std::atomic<bool> witness_up_ = true;
   std::atomic<Phase> phase_ = Phase::kStarting;
-  // For StepBudgets only.
   absl::Time next_accounts_ = absl::InfinitePast();
   absl::Time next_epsilon_ = absl::InfinitePast();
-  // Destroyed in the opposite order: no handler and no thread outlives what it uses.
+  // Destroyed in reverse order: no handler or thread outlives what it uses.
   std::unique_ptr<Periodic> probing_;
   std::unique_ptr<Periodic> budgeting_;
   HttpServer http_;

@@ -15,7 +15,7 @@
 namespace dpar {
 namespace {
 
-// An answer that is older says nothing about now. Far above the time between two, also on a busy machine.
+// Older answers do not count. Far above the period of Refresh, also on a busy machine.
 constexpr absl::Duration kMaxAge = absl::Seconds(30);
 
 }  // namespace

@@ -1,4 +1,3 @@
-// Whether the store answers, and what waits in it.
 #ifndef DPAR_SERVER_OBSERVE_STORE_PROBE_H_
 #define DPAR_SERVER_OBSERVE_STORE_PROBE_H_
 
@@ -15,15 +14,13 @@
 
 namespace dpar {
 
-// Thread-safe. The database outlives it. Only Refresh asks the store, so that scrapes and probes put no load on it and
-// do not hang with it.
+// Thread-safe. The database outlives it. Only Refresh asks the store, so scrapes neither load it nor hang with it.
 class StoreProbe {
  public:
   explicit StoreProbe(Database& database) : database_(database) {}
 
-  // One short read transaction.
   void Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether the last one succeeded, not long before `now`: a store that hangs does not answer either.
+  // Whether the last Refresh succeeded shortly before `now`: a store that hangs does not answer.
   [[nodiscard]] bool Answers(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
   // dpar_store_up and, while it is up, what waits.
   [[nodiscard]] std::vector<prometheus::MetricFamily> Collect(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -36,7 +33,6 @@ class StoreProbe {
     int64_t frozen_budgets = 0;
   };
 
-  // Nothing when there is no answer that counts.
   [[nodiscard]] std::optional<Answer> Current(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Database& database_;

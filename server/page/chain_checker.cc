@@ -14,9 +14,7 @@ namespace {
 
 constexpr absl::Duration kRound = absl::Hours(1);
 constexpr absl::Duration kIdle = absl::Seconds(5);
-// Rest, in multiples of what a chain took.
 constexpr int64_t kRestForOne = 9;
-// The list of chains is read again after that.
 constexpr absl::Duration kListLife = absl::Seconds(5);
 
 }  // namespace
@@ -31,7 +29,7 @@ std::optional<BudgetHead> ChainChecker::Next(const std::vector<BudgetHead>& head
   absl::Time next_time = now - kRound;
   for (const BudgetHead& head : heads) {
     const auto known = verified_.find(head.budget_id);
-    // What was verified in the future was so before the clock was set back.
+    // A time in the future means that the clock was set back.
     const bool past = known != verified_.end() && known->second.time <= now;
     const absl::Time time = past ? known->second.time : absl::InfinitePast();
     if (time < next_time) {
@@ -60,7 +58,7 @@ absl::Duration ChainChecker::VerifyNext(absl::Time now) {
   const absl::StatusOr<v1::VerifyChainResponse> chain = ReadFrom(
       database_, [&](Transaction& transaction) { return VerifyChain(transaction, next->budget_id, {}, &stop_); });
   if (absl::IsUnavailable(chain.status()) || absl::IsCancelled(chain.status())) {
-    // Whether the chain is intact is not known; the store is asked again later.
+    // The chain's state is unknown; the store is asked again later.
     return kIdle;
   }
   Verified verified{*next, now, 0, ""};

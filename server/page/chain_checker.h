@@ -1,4 +1,3 @@
-// Verifies the hash chains of all ledgers, one after the other, again and again.
 #ifndef DPAR_SERVER_PAGE_CHAIN_CHECKER_H_
 #define DPAR_SERVER_PAGE_CHAIN_CHECKER_H_
 
@@ -19,23 +18,22 @@
 
 namespace dpar {
 
-// Thread-safe, but for VerifyNext. The database outlives it. Time grows with all entries, so it has a tenth of a core
-// at most, and each chain is verified once in an hour at most; what runs out of the hour takes as long as it takes.
+// Verifies all ledgers' hash chains in turn, each at most once an hour, in at most a tenth of a core; time grows with
+// all entries, so a round may take longer. Thread-safe, but for VerifyNext. The database outlives it.
 class ChainChecker {
  public:
   explicit ChainChecker(Database& database) : database_(database) {}
-  // A chain that is being verified is left.
+  // Abandons a chain that is being verified.
   ~ChainChecker() { stop_ = true; }
   ChainChecker(const ChainChecker&) = delete;
   ChainChecker& operator=(const ChainChecker&) = delete;
 
-  // On a thread of its own from now on. Called once, or never in tests that call VerifyNext.
+  // Starts its thread. Called once, or never in tests that call VerifyNext.
   void Start();
-  // Verifies the chain that was verified longest ago, unless that was less than an hour before `now`; how long to rest.
-  // One that cannot be read is at fault like one that is broken, unless the store itself is not there.
+  // Verifies the chain verified longest ago, if over an hour before `now`; returns how long to rest. An unreadable
+  // chain is at fault like a broken one, unless the store itself is away.
   absl::Duration VerifyNext(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What holds of one tenant's chains, or of all when it is empty.
   struct Fault {
     std::string dataset;
     absl::Time time;       // when it was found
@@ -57,7 +55,6 @@ class ChainChecker {
     std::string fault;  // empty for an intact chain
   };
 
-  // The next in turn, when it is due.
   [[nodiscard]] std::optional<BudgetHead> Next(const std::vector<BudgetHead>& heads, absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 

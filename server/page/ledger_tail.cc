@@ -1,4 +1,3 @@
-// The newest entries of ledgers, for Overviews.
 #include <algorithm>
 #include <cstddef>
 #include <limits>
@@ -20,7 +19,6 @@
 namespace dpar {
 namespace {
 
-// Notes which entries have certificates.
 absl::Status AddCertificates(Transaction& transaction, v1::ListLedgerTailResponse& response) {
   std::vector<std::string> posted;
   for (const v1::LedgerTailEntry& entry : response.entries()) {
@@ -36,7 +34,6 @@ absl::Status AddCertificates(Transaction& transaction, v1::ListLedgerTailRespons
   return absl::OkStatus();
 }
 
-// How many of the newest entries of all these budgets are of each.
 absl::StatusOr<std::vector<int64_t>> SharesOfNewest(Transaction& transaction, const std::vector<BudgetHead>& budgets,
                                                     int64_t page_size) {
   std::vector<std::pair<absl::Time, size_t>> newest;
@@ -59,8 +56,7 @@ absl::StatusOr<std::vector<int64_t>> SharesOfNewest(Transaction& transaction, co
   return shares;
 }
 
-// The newest entries of all these budgets, budget by budget. The overview tells of a ledger that cannot be read; here
-// the others are shown.
+// The newest entries, budget by budget. Skips ledgers that cannot be read: the overview reports them.
 absl::StatusOr<std::vector<v1::LedgerTailEntry>> NewestEntries(Transaction& transaction,
                                                                std::vector<BudgetHead> budgets, int64_t page_size) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> shares, SharesOfNewest(transaction, budgets, page_size));

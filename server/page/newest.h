@@ -1,4 +1,4 @@
-// The newest of what happens again and again, and how often it happened, in memory that does not grow with it.
+// The newest of recurring events and how often they happened, in bounded memory.
 #ifndef DPAR_SERVER_PAGE_NEWEST_H_
 #define DPAR_SERVER_PAGE_NEWEST_H_
 
@@ -19,7 +19,7 @@ inline constexpr size_t kMaxNewest = 20;
 template <typename Item>
 class Newest {
  public:
-  // In the order in which they happen.
+  // In the order of their times.
   void Add(Item item) {
     items_.insert(items_.begin(), std::move(item));
     if (items_.size() > kMaxNewest) {
@@ -34,8 +34,7 @@ class Newest {
   // Newest first, at most kMaxNewest.
   [[nodiscard]] const std::vector<Item>& items() const { return items_; }
 
-  // How many happened since a time, which is a month ago at most. When those happened that are not kept any more is
-  // known to the hour.
+  // `since` is at most a month ago. Events that are no longer kept are counted to the hour.
   [[nodiscard]] int64_t CountSince(absl::Time since) const {
     const int64_t kept =
         std::count_if(items_.begin(), items_.end(), [&](const Item& item) { return item.time >= since; });

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -23,11 +22,10 @@ namespace dpar {
 namespace {
 
 constexpr size_t kMaxFilter = 128;
-// Of lists that are looked at, not worked through.
 constexpr int64_t kDefaultShortPage = 25;
 constexpr int64_t kMaxShortPage = 100;
 
-// Only what can stand in a name, so that nothing has a meaning of its own in a pattern.
+// Only characters of names: none has a meaning in a pattern.
 absl::Status CheckFilter(const std::string& filter) {
   const bool fits = filter.size() <= kMaxFilter && std::all_of(filter.begin(), filter.end(), [](char c) {
                       const auto byte = static_cast<unsigned char>(c);
@@ -40,8 +38,8 @@ absl::Status CheckFilter(const std::string& filter) {
 
 bool IsBudget(const std::string& parent) { return absl::StrContains(parent, "/datasets/"); }
 
-// Leaves out those that tell how a job ended before what it posted is marked (server/witness). `ended` names the job;
-// empty for what tells nothing of the kind.
+// Drops messages that reveal how a job ended before its post is marked (server/witness). `ended` gives its name, if
+// any.
 template <typename Messages, typename Ended>
 void KeepTellable(Witness& witness, Messages& messages, const Ended& ended) {
   std::vector<std::string> jobs;

@@ -1,4 +1,3 @@
-// OverviewService: what goes on, at a glance. overview.proto says what each method promises.
 #ifndef DPAR_SERVER_PAGE_OVERVIEW_SERVICE_H_
 #define DPAR_SERVER_PAGE_OVERVIEW_SERVICE_H_
 
@@ -23,7 +22,6 @@ class OverviewServiceImpl final : public v1::OverviewService::Service {
   grpc::Status ListLedgerTail(grpc::ServerContext* context, const v1::ListLedgerTailRequest* request,
                               v1::ListLedgerTailResponse* response) override;
 
-  // What a call is answered with, also over HTTP.
   absl::Status Answer(const Identity& caller, const v1::GetOverviewRequest& request, v1::Overview& response) const;
   absl::Status Answer(const Identity& caller, const v1::ListUsageRequest& request,
                       v1::ListUsageResponse& response) const;

@@ -24,7 +24,6 @@ constexpr absl::Duration kAdjustmentMemory = absl::Hours(24 * 30);
 constexpr absl::Duration kKeyWarning = absl::Hours(24 * 14);
 constexpr absl::Duration kViewLife = absl::Seconds(2);
 constexpr size_t kMaxViews = 1'024;
-// For all that a page of usage asks of the accountant.
 constexpr absl::Duration kAccountantPatience = absl::Milliseconds(300);
 constexpr int64_t kMaxHistories = 8;
 
@@ -65,7 +64,6 @@ std::string AdjustmentText(const SpendStep& step) {
                                              : absl::StrFormat("cap set to epsilon %g: %s", step.epsilon, step.reason);
 }
 
-// Whether the caller could list tokens.
 bool SeesTokens(const Identity& caller) {
   const bool role = caller.role == v1::OPERATOR || caller.role == v1::OWNER;
   return role && (caller.scopes.empty() ||
@@ -92,7 +90,6 @@ std::string FaultText(const ChainChecker::Fault& fault) {
                              : absl::StrFormat("the ledger is broken at entry %d: %s", fault.sequence, fault.what);
 }
 
-// As the API has it.
 void SetHistory(const std::string& dataset, const std::vector<SpendPoint>& points, v1::BudgetHistory& history) {
   history.set_budget(BudgetNameOf(dataset));
   history.mutable_points()->Reserve(static_cast<int>(points.size()));
@@ -269,7 +266,7 @@ bool Overviews::Compute(const BudgetAt& budget, v1::DatasetUsage& usage) {
     return read;
   });
   if (answer.ok()) {
-    // The ledger may have grown since the row was read: its sums go with its epsilon.
+    // The ledger may have grown since the row was read: sums and epsilon must be of one state.
     const std::string name = usage.budget().name();
     *usage.mutable_budget() = answer->sums.budget;
     usage.mutable_budget()->set_name(name);

@@ -1,4 +1,4 @@
-// What goes on, put together from the store and from what this server has seen. overview.proto says what it means.
+// Overviews from the store and from this server's memory; overview.proto has their meaning.
 #ifndef DPAR_SERVER_PAGE_OVERVIEWS_H_
 #define DPAR_SERVER_PAGE_OVERVIEWS_H_
 
@@ -27,7 +27,6 @@
 
 namespace dpar {
 
-// What there is to know of the server itself.
 struct ServerFacts {
   std::string version;
   absl::Time start_time;
@@ -35,7 +34,6 @@ struct ServerFacts {
   absl::Time certificate_expiry;  // of TLS
 };
 
-// Where an overview comes from. Everything outlives it.
 struct OverviewSources {
   Database& database;
   const SpendLog& spend;
@@ -44,27 +42,26 @@ struct OverviewSources {
   const std::atomic<bool>& stopping;
 };
 
-// Thread-safe. Tenants are tenants/{t}, or empty for all; who may ask for which is for the caller to judge.
+// Thread-safe. Tenants are tenants/{t}, or empty for all; the caller checks access.
 class Overviews {
  public:
   Overviews(const OverviewSources& sources, ServerFacts facts) : sources_(sources), facts_(std::move(facts)) {}
 
-  // However many ask, the store is asked once in two seconds for each tenant.
+  // Asks the store at most once in two seconds for each tenant.
   absl::StatusOr<v1::Overview> Get(const Identity& caller, const std::string& tenant, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // `filter` is checked, `skip` is where the page begins.
+  // `filter` is checked.
   absl::StatusOr<v1::ListUsageResponse> ListUsage(const UsageFilter& filter, int64_t skip, int64_t page_size,
                                                   absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::SpendHistory> History(const std::string& tenant) const;
-  // Of one dataset (tenants/{t}/datasets/{d}).
+  // Of tenants/{t}/datasets/{d}.
   absl::StatusOr<v1::SpendHistory> HistoryOf(const std::string& dataset) const;
   absl::StatusOr<v1::ListLedgerTailResponse> Tail(const std::string& tenant, int64_t page_size) const;
-  // Of one dataset, entries before one.
+  // Of one dataset, entries before `before_sequence`.
   absl::StatusOr<v1::ListLedgerTailResponse> TailOf(const std::string& dataset, int64_t before_sequence,
                                                     int64_t page_size) const;
 
  private:
-  // What the store says of a tenant.
   struct StoreView {
     absl::Time time;
     QueueState queue;
@@ -75,7 +72,6 @@ class Overviews {
     ExpiringTokens tokens;
   };
 
-  // A page of usage, and where the ledgers of its rows ended.
   struct BudgetAt {
     std::string id;
     int64_t head_sequence = 0;  // 0 when the budget could not be read
@@ -84,7 +80,7 @@ class Overviews {
     v1::ListUsageResponse response;
     std::vector<BudgetAt> budgets;
   };
-  // What the accountant said of a budget; a fault instead where it could say nothing.
+  // The accountant's answer for a budget, or its fault.
   struct Equivalent {
     EquivalentEpsilon epsilon;
     std::string fault;
@@ -96,11 +92,10 @@ class Overviews {
   void AddKeys(const Identity& caller, const StoreView& view, absl::Time now, v1::Overview& overview) const;
   absl::StatusOr<UsagePage> ReadUsage(Transaction& transaction, const UsageFilter& filter, int64_t skip,
                                       int64_t page_size, absl::Time now) const;
-  // The equivalent epsilons that are known, and of the others as many as can be had in time, but one at least: whoever
-  // asks again and again gets them all.
+  // Adds the known equivalent epsilons, and computes at least one more, others as time permits: repeated calls get all.
   void AddEquivalents(UsagePage& page) ABSL_LOCKS_EXCLUDED(mutex_);
   bool ShowKnown(const BudgetAt& budget, v1::DatasetUsage& usage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Asks the accountant, unless another call does so already; whether it did.
+  // False when it is known or another call computes it.
   bool Compute(const BudgetAt& budget, v1::DatasetUsage& usage) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddSpend(const std::string& budget_id, absl::Time now, v1::DatasetUsage& usage) const;
 
@@ -109,7 +104,7 @@ class Overviews {
   absl::Mutex mutex_;
   std::map<std::string, StoreView> views_ ABSL_GUARDED_BY(mutex_);         // by tenant
   std::map<std::string, Equivalent> equivalents_ ABSL_GUARDED_BY(mutex_);  // by budget
-  // Budgets that some call asks the accountant for: others do not wait for it, nor do its work again.
+  // Budgets in computation by some call; others neither wait nor repeat it.
   std::set<std::string> computing_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// Made of the files in files/ by cmake/EmbedFiles.cmake.
+// Generated from files/ by cmake/EmbedFiles.cmake.
 #include "page_contents.h"
 
 namespace dpar {

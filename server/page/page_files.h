@@ -1,4 +1,4 @@
-// The operator's page as it is served: its files, embedded in the program.
+// The operator's page: its files, embedded in the program.
 #ifndef DPAR_SERVER_PAGE_PAGE_FILES_H_
 #define DPAR_SERVER_PAGE_PAGE_FILES_H_
 
@@ -12,7 +12,6 @@ struct PageFile {
   absl::string_view content;
 };
 
-// Null when there is none at this path.
 const PageFile* FindPageFile(absl::string_view path);
 
 }  // namespace dpar

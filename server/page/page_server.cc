@@ -1,10 +1,7 @@
 #include "server/page/page_server.h"
 
-#include <algorithm>
 #include <utility>
-#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -20,7 +17,7 @@ namespace {
 
 constexpr char kSessionPath[] = "/session";
 constexpr absl::string_view kApiPrefix = "/api/v1/";
-// The prefix has browsers insist on Secure, on Path=/ and on no Domain, so that no other host can set it.
+// With this prefix browsers require Secure, Path=/ and no Domain, so no other host can set it.
 constexpr absl::string_view kCookie = "__Host-dpar_session";
 constexpr char kJson[] = "application/json; charset=utf-8";
 constexpr size_t kEtagDigits = 32;
@@ -32,7 +29,7 @@ constexpr int kNotFound = 404;
 constexpr int kMethodNotAllowed = 405;
 constexpr int kUnavailable = 503;
 
-// Nothing is loaded, sent to or framed by anybody but this server, and no script or style stands in a page.
+// Loads, sends and frames nothing from elsewhere; no inline script or style.
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -47,7 +44,6 @@ HttpAnswer ErrorAnswer(const absl::Status& status) {
   return answer;
 }
 
-// The answer, or that it is what the caller has already.
 HttpAnswer Tagged(const HttpRequest& request, HttpAnswer answer, const std::string& caching) {
   const std::string tag = absl::StrCat("\"", Sha256Hex(answer.body).substr(0, kEtagDigits), "\"");
   if (request.header("If-None-Match") == tag) {
@@ -59,7 +55,7 @@ HttpAnswer Tagged(const HttpRequest& request, HttpAnswer answer, const std::stri
   return answer;
 }
 
-// Browsers say where a request comes from; what does not is no browser, and then no other site is behind it.
+// Browsers send Origin; a request without it comes from no browser, so no other site is behind it.
 bool FromHere(const HttpRequest& request) {
   const std::string origin = request.header("Origin");
   const std::string site = request.header("Sec-Fetch-Site");
@@ -67,7 +63,7 @@ bool FromHere(const HttpRequest& request) {
          (site.empty() || site == "same-origin");
 }
 
-// The session's secret; empty when there is not exactly one.
+// Empty unless there is exactly one session cookie.
 std::string SessionSecret(const HttpRequest& request) {
   std::string secret;
   for (absl::string_view cookie : absl::StrSplit(request.header("Cookie"), ';')) {
@@ -182,8 +178,7 @@ HttpAnswer PageServer::AnswerSession(const HttpRequest& request) {
     call.authorization.clear();
     call.has_session = true;
     call.session_token = sessions_.Find(secret, absl::Now()).value_or("");
-    // Whoever has the cookie may end it, also when its token is not valid any more. Of one that is over nothing is
-    // told.
+    // The cookie suffices, also when its token has expired. The answer does not reveal whether a session existed.
     if (!call.session_token.empty()) {
       gate_.Admit(call, "Page/CloseSession", nullptr, [](const Identity&) { return absl::OkStatus(); }).IgnoreError();
     }
@@ -191,11 +186,10 @@ HttpAnswer PageServer::AnswerSession(const HttpRequest& request) {
     answer.headers.emplace_back("Set-Cookie", SetCookie("", absl::ZeroDuration()));
     return answer;
   }
-  // A session does not open another: only a token does.
+  // A session must not open another: only a token does.
   call.session_token.clear();
   const absl::Status status = gate_.Admit(call, "Page/OpenSession", nullptr, [&](const Identity& caller) {
     SecureRandom random;
-    // The browser forgets the one that it had.
     sessions_.Close(secret);
     answer.headers.emplace_back("Set-Cookie",
                                 SetCookie(sessions_.Open(caller.token, absl::Now(), random), sessions_.options().life));

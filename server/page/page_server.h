@@ -5,8 +5,7 @@
 //   DELETE /session                      ends it
 //   GET    /api/v1/{Service}/{Method}    a method that only reads; the request's fields are the query's parameters
 //
-// docs/page.md describes them. Everything goes through the gate that gRPC calls go through, and is answered by the same
-// functions.
+// See docs/page.md. Everything goes through the gate that gRPC calls use and is answered by the same functions.
 #ifndef DPAR_SERVER_PAGE_PAGE_SERVER_H_
 #define DPAR_SERVER_PAGE_PAGE_SERVER_H_
 
@@ -28,7 +27,6 @@
 
 namespace dpar {
 
-// The services that the page reads from. They outlive it.
 struct PageServices {
   const ServerServiceImpl& server;
   const OverviewServiceImpl& overview;
@@ -41,11 +39,9 @@ class PageServer {
  public:
   PageServer(const Gate& gate, const PageServices& services, SessionOptions options = {});
 
-  // For HttpServer.
   HttpAnswer Answer(const HttpRequest& request);
 
  private:
-  // A method: fills its request from the query, and answers it.
   using Query = std::multimap<std::string, std::string>;
   using Route = std::function<absl::Status(const WebCall& call, const Query& query, std::string& json)>;
 
@@ -54,7 +50,6 @@ class PageServer {
   HttpAnswer AnswerFile(const HttpRequest& request) const;
   HttpAnswer AnswerSession(const HttpRequest& request);
   HttpAnswer AnswerCall(const HttpRequest& request, const std::string& method);
-  // Who calls: a bearer token, or the token of the session whose cookie came.
   WebCall CallOf(const HttpRequest& request, absl::Time now);
 
   const Gate& gate_;

@@ -13,7 +13,7 @@ constexpr int64_t kQueued = v1::Job::QUEUED;
 constexpr int64_t kRunning = v1::Job::RUNNING;
 constexpr int64_t kFailed = v1::Job::FAILED;
 
-// The tenants whose newest jobs are the newest. No other tenant has one of the `limit` newest jobs of all.
+// The tenants with the newest jobs; no other tenant has one of the `limit` newest jobs.
 absl::StatusOr<std::vector<std::string>> BusiestTenants(Transaction& transaction, int64_t limit) {
   return transaction.QueryTexts(
       "SELECT name FROM (SELECT t.name AS name, (SELECT MAX(j.create_time) FROM jobs j WHERE "
@@ -22,7 +22,6 @@ absl::StatusOr<std::vector<std::string>> BusiestTenants(Transaction& transaction
       {limit});
 }
 
-// The newest of a tenant that have ended, and their creation.
 struct EndedJob {
   int64_t create_time = 0;
   std::string name;
@@ -42,7 +41,6 @@ absl::Status AddEnded(Transaction& transaction, const std::string& tenant, int64
   return absl::OkStatus();
 }
 
-// How many jobs there are under a FROM and WHERE, and the newest of them by a column of times.
 absl::StatusOr<NotedJobs> Noted(Transaction& transaction, absl::string_view from_where, absl::string_view time,
                                 std::vector<Value> parameters, int64_t limit) {
   NotedJobs noted;
@@ -101,7 +99,7 @@ absl::StatusOr<std::vector<v1::Job>> ListRecentJobs(Transaction& transaction, co
   return jobs;
 }
 
-// Tenant by tenant, so that the index of jobs by their start serves it.
+// Tenant by tenant, to use the index of jobs by start time.
 absl::StatusOr<NotedJobs> ListFailedJobs(Transaction& transaction, const std::string& tenant, absl::Time since,
                                          int64_t limit) {
   return Noted(transaction,

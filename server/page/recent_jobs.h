@@ -1,4 +1,4 @@
-// Jobs as whoever watches over a server wants to see them, of one tenant (tenants/{t}) or, when it is empty, of all.
+// Recent, failed and stuck jobs of one tenant (tenants/{t}) or, when it is empty, of all.
 #ifndef DPAR_SERVER_PAGE_RECENT_JOBS_H_
 #define DPAR_SERVER_PAGE_RECENT_JOBS_H_
 
@@ -14,11 +14,10 @@
 
 namespace dpar {
 
-// Those that run, then those that wait, the oldest first, then those that ended, the newest first; at most `limit` in
-// all. Looks at the jobs that have not ended, at the newest job of every tenant, and at no more than `limit` others.
+// Running jobs, then waiting ones, oldest first, then ended ones, newest first; at most `limit`. Reads the jobs that
+// have not ended, the newest job of every tenant and at most `limit` others.
 absl::StatusOr<std::vector<v1::Job>> ListRecentJobs(Transaction& transaction, const std::string& tenant, int64_t limit);
 
-// A job that somebody should look at.
 struct NotedJob {
   std::string name;
   std::string failure;  // as Job has it
@@ -28,14 +27,13 @@ struct NotedJobs {
   int64_t count = 0;
   std::vector<NotedJob> jobs;  // the newest
 };
-// FAILED jobs that started since then, with when they ended. Looks at all jobs that did.
+// FAILED jobs that started since `since`, with their end times. Reads all jobs that started since.
 absl::StatusOr<NotedJobs> ListFailedJobs(Transaction& transaction, const std::string& tenant, absl::Time since,
                                          int64_t limit);
-// RUNNING jobs whose lease ended before `now`, with when it did.
+// RUNNING jobs whose lease ended before `now`, with when.
 absl::StatusOr<NotedJobs> ListExpiredLeases(Transaction& transaction, const std::string& tenant, absl::Time now,
                                             int64_t limit);
 
-// Which of these jobs have a certificate.
 absl::StatusOr<std::vector<std::string>> JobsWithCertificates(Transaction& transaction,
                                                               const std::vector<std::string>& names);
 

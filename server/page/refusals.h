@@ -1,4 +1,3 @@
-// Jobs that this server refused to take, the newest of each tenant: a refusal leaves nothing in the store.
 #ifndef DPAR_SERVER_PAGE_REFUSALS_H_
 #define DPAR_SERVER_PAGE_REFUSALS_H_
 
@@ -14,8 +13,8 @@
 
 namespace dpar {
 
-// Thread-safe. Memory grows with the tenants, of which there is a limit. What one tenant is refused never pushes out
-// what another was.
+// The newest jobs that this server refused, for each tenant; the store has no trace of them. Thread-safe. Memory is
+// bounded by the limit on tenants; tenants do not evict each other's refusals.
 class Refusals {
  public:
   struct Refusal {
@@ -28,9 +27,8 @@ class Refusals {
     std::vector<Refusal> newest;  // first, at most 20
   };
 
-  // `tenant` is tenants/{t}.
   void Note(const std::string& tenant, Refusal refusal) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Since a time, as Newest counts; of one tenant, or of all when it is empty.
+  // Of one tenant, or of all when it is empty. Counts as Newest does.
   [[nodiscard]] Summary Summarise(const std::string& tenant, absl::Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

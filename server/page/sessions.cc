@@ -8,10 +8,9 @@ namespace dpar {
 namespace {
 
 constexpr size_t kSecretBytes = 32;
-// Requests are handled side by side, so one may be a moment earlier than the use before it. What is more was the clock.
+// Concurrent requests may come a moment before the last use; more than that means the clock was set back.
 constexpr absl::Duration kClockSlack = absl::Minutes(1);
 
-// Tokens are called tenants/{t}/tokens/{id} and operator/tokens/{id}.
 absl::string_view OwnerOf(absl::string_view token) { return token.substr(0, token.find("/tokens/")); }
 
 }  // namespace

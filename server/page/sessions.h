@@ -1,5 +1,4 @@
-// Sessions of browsers: a random secret in a cookie that stands for a token for a while, so that the token itself is
-// sent once and kept nowhere.
+// Browser sessions: a random secret in a cookie stands for a token, so the token is sent once and kept nowhere.
 #ifndef DPAR_SERVER_PAGE_SESSIONS_H_
 #define DPAR_SERVER_PAGE_SESSIONS_H_
 
@@ -24,17 +23,15 @@ struct SessionOptions {
   size_t max_of_token = 16;
 };
 
-// Thread-safe. In memory only: they end with the process. What a session stands for is a token's name, which is judged
-// anew with every request, so a token that is revoked or expires ends its sessions.
+// Thread-safe. In memory only. A token's name is judged at every request, so revocation or expiry ends its sessions.
 class Sessions {
  public:
   explicit Sessions(SessionOptions options = {}) : options_(options) {}
 
-  // A new session; its secret, 256 random bits in hex, of which only the SHA-256 is kept. Where there are too many of
-  // the token, of its tenant, or of all tenants, the one that was used longest ago ends. Operators' count for
-  // themselves, so that no tenant ends them.
+  // Returns a new secret, 256 random bits in hex; only its SHA-256 is kept. When the token, its tenant or all tenants
+  // have too many sessions, the least recently used one ends. Operators are counted apart, so no tenant can end theirs.
   std::string Open(const std::string& token, absl::Time now, RandomSource& random) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The token that a live session stands for; this counts as a use.
+  // The token of a live session; counts as a use.
   std::optional<std::string> Find(absl::string_view secret, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(absl::string_view secret) ABSL_LOCKS_EXCLUDED(mutex_);
   [[nodiscard]] size_t size() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -48,7 +45,7 @@ class Sessions {
   };
 
   [[nodiscard]] bool IsOver(const Session& session, absl::Time now) const;
-  // Ends the one used longest ago of those whose token `counts`, unless there are fewer than `max`.
+  // Ends the least recently used session whose token `counts`, if there are `max` or more.
   void MakeRoom(const std::function<bool(const std::string& token)>& counts, size_t max)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -13,7 +13,7 @@ namespace dpar {
 namespace {
 
 constexpr absl::Duration kPeriod = absl::Seconds(1);
-// Rest, in multiples of what a look took, but never for longer than that.
+// Rest after a step, in multiples of its time, up to kMaxRest.
 constexpr int64_t kRestForOne = 9;
 constexpr absl::Duration kMaxRest = absl::Seconds(5);
 constexpr int64_t kPageRows = 1000;
@@ -22,7 +22,7 @@ constexpr absl::Duration kCentury = absl::Hours(24 * 36'525);
 
 int64_t DayOf(absl::Time time) { return absl::ToUnixSeconds(time) / absl::ToInt64Seconds(kDay); }
 
-// Merges points until they are few again: of those within one step of time the last holds.
+// Merges points until they are few: the last within a step of time holds.
 void Thin(std::vector<SpendPoint>& points, absl::Duration& resolution) {
   if (resolution == absl::ZeroDuration()) {
     resolution = absl::Seconds(1);
@@ -31,7 +31,7 @@ void Thin(std::vector<SpendPoint>& points, absl::Duration& resolution) {
     resolution *= 2;
     std::vector<SpendPoint> kept;
     for (const SpendPoint& point : points) {
-      // The first stays, so that the history begins where it did.
+      // Keeps the first point, where the history begins.
       if (kept.size() > 1 && point.time - kept.back().time < absl::ToInt64Microseconds(resolution)) {
         const int64_t begun = kept.back().time;
         kept.back() = point;
@@ -79,7 +79,7 @@ void BudgetSpend::Apply(const SpendStep& step) {
   if (step.kind == v1::LedgerEntry::ADJUST || step.kind == v1::LedgerEntry::DEBIT) {
     adjustments_.Add(step);
   }
-  // A clock that was set back may give a day that is over to a later entry: some more than are shown stay.
+  // When the clock is set back, a later entry may belong to an earlier day: keep more days than are shown.
   while (daily_.size() > 2 * kSpendDays) {
     daily_.erase(daily_.begin());
   }
@@ -123,7 +123,7 @@ std::optional<absl::Time> BudgetSpend::Exhaustion(int64_t left_units, absl::Time
   if (posted <= 0) {
     return std::nullopt;
   }
-  // Today has not come to its end, so the days are fewer than they are counted.
+  // Today is not over, so fewer than kSpendDays days have passed.
   const absl::Time first_day = absl::UnixEpoch() + (DayOf(now) - kSpendDays + 1) * kDay;
   const absl::Duration span = std::clamp(now - std::max(open_time_, first_day), kDay, kSpendDays * kDay);
   const absl::Duration left = span * (static_cast<double>(left_units) / static_cast<double>(posted));

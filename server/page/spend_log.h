@@ -1,4 +1,4 @@
-// How every budget was spent over time, kept in memory and followed as ledgers grow: each entry is read once.
+// Every budget's spend over time, in memory; follows the ledgers and reads each entry once.
 #ifndef DPAR_SERVER_PAGE_SPEND_LOG_H_
 #define DPAR_SERVER_PAGE_SPEND_LOG_H_
 
@@ -24,10 +24,9 @@
 namespace dpar {
 
 inline constexpr int kSpendDays = 30;
-// Points that are kept of a budget's history.
 inline constexpr size_t kMaxSpendPoints = 512;
 
-// What held from a time on until the next point.
+// Holds from its time until the next point.
 struct SpendPoint {
   int64_t time = 0;  // in microseconds since 1970
   int64_t posted_units = 0;
@@ -35,22 +34,20 @@ struct SpendPoint {
   int64_t cap_units = 0;
 };
 
-// What one budget's entries add up to, in memory that does not grow with them.
+// One budget's spend, in bounded memory.
 class BudgetSpend {
  public:
-  // The entries in their order, each once.
+  // Entries in order, each once.
   void Apply(const SpendStep& step);
 
-  // Oldest first.
   [[nodiscard]] const std::vector<SpendPoint>& points() const { return points_; }
-  // Units posted on each of the last kSpendDays days up to the day of `now`, in UTC, oldest first.
+  // Units posted on each of the last kSpendDays UTC days up to `now`, oldest first.
   [[nodiscard]] std::array<int64_t, kSpendDays> DailyUnits(absl::Time now) const;
-  // When nothing is left of `left_units` at the rate of these days; nothing when that is never, or in a century.
+  // When `left_units` run out at the rate of these days; nothing for never or beyond a century.
   [[nodiscard]] std::optional<absl::Time> Exhaustion(int64_t left_units, absl::Time now) const;
-  // By hand, newest first, at most kMaxNewest, and how many there were since a time.
+  // Manual adjustments, newest first, at most kMaxNewest; and how many since a time.
   [[nodiscard]] const std::vector<SpendStep>& adjustments() const { return adjustments_.items(); }
   [[nodiscard]] int64_t AdjustmentsSince(absl::Time since) const { return adjustments_.CountSince(since); }
-  // The newest RESERVE.
   [[nodiscard]] const std::optional<SpendStep>& last_reserve() const { return last_reserve_; }
   [[nodiscard]] int64_t head_sequence() const { return head_sequence_; }
   [[nodiscard]] absl::Time commit_time() const { return commit_time_; }
@@ -65,7 +62,7 @@ class BudgetSpend {
   int64_t reserved_ = 0;
   int64_t cap_ = 0;
   std::vector<SpendPoint> points_;
-  // Points closer than this are one. It doubles whenever there are too many.
+  // Points closer than this are merged. Doubles when there are too many.
   absl::Duration resolution_ = absl::ZeroDuration();
   std::map<int64_t, int64_t> daily_;  // day since 1970 to units
   Newest<SpendStep> adjustments_;
@@ -80,31 +77,27 @@ class SpendLog {
   SpendLog(const SpendLog&) = delete;
   SpendLog& operator=(const SpendLog&) = delete;
 
-  // Follows the ledgers from now on, on a thread of its own: it rests after every thousand entries, for nine times as
-  // long as they took, but for seconds at most. Called once, or never in tests that call Refresh.
+  // Follows the ledgers on its own thread; rests after every thousand entries for nine times as long as they took, at
+  // most seconds. Called once, or never in tests that call Refresh.
   void Start();
-  // Reads what was committed since the last time. A ledger that cannot be read is left where it is until it grows, and
-  // the others are read.
+  // Reads new entries. An unreadable ledger is skipped until it grows.
   absl::Status Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What a budget's entries say of the last days.
   struct Recent {
     std::array<int64_t, kSpendDays> daily_units = {};  // as BudgetSpend has them
     std::optional<absl::Time> exhaustion;
     std::string last_job;  // that reserved; empty when none did
     absl::Time last_job_time;
   };
-  // Nothing when the budget is not known yet.
+  // FindRecent and Points are empty for a budget that is not known yet.
   [[nodiscard]] std::optional<Recent> FindRecent(const std::string& budget_id, int64_t left_units, absl::Time now) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // None when the budget is not known yet.
   [[nodiscard]] std::vector<SpendPoint> Points(const std::string& budget_id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // At most `limit` budgets of a tenant, or of all when it is empty: those with the newest entries, newest first.
+  // At most `limit` budgets of a tenant, or of all when empty, with the newest entries, newest first.
   [[nodiscard]] std::vector<BudgetHead> NewestBudgets(const std::string& tenant, size_t limit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What holds of one tenant's ledgers, or of all when it is empty.
   struct Summary {
     bool complete = false;  // whether every ledger that can be read was read to its end once
     int64_t budgets = 0;
@@ -117,20 +110,20 @@ class SpendLog {
     int64_t adjustments = 0;
     std::vector<Adjustment> newest;  // first, at most kMaxNewest
   };
-  // `since` is for the adjustments, which are counted as Newest counts.
+  // Of all ledgers when `tenant` is empty. `since` is for adjustments, counted as Newest does.
   [[nodiscard]] Summary Summarise(const std::string& tenant, absl::Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Known {
     BudgetHead head;
     BudgetSpend spend;
-    // Where the ledger ended when it could not be read; 0 while it can.
+    // The head at which the ledger was unreadable; 0 while it is readable.
     int64_t unreadable_head = 0;
   };
 
-  // Reads some more of a round through all ledgers, and begins another when there is none; whether it has ended.
+  // Reads more of a round through all ledgers, or begins one; true when the round has ended.
   absl::StatusOr<bool> ReadSome() ABSL_LOCKS_EXCLUDED(mutex_);
-  // At most `limit` entries of one ledger; how many there were.
+  // Reads at most `limit` entries of one ledger; returns how many.
   absl::StatusOr<int64_t> ReadOn(const BudgetHead& head, int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Database& database_;

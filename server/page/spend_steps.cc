@@ -22,7 +22,7 @@ absl::StatusOr<std::vector<BudgetHead>> ListBudgetHeads(Transaction& transaction
     head.tenant = reader.Text();
     head.dataset = reader.Text();
     DPAR_RETURN_IF_ERROR(reader.status());
-    // That the record is gone, or says nonsense, is for VerifyChain to tell: the other ledgers can be read.
+    // A lost or bad record is for VerifyChain to report: other ledgers are still read.
     head.head_sequence = reader.OptionalInt().value_or(0);
     if (seen.insert(head.budget_id).second) {
       heads.push_back(std::move(head));

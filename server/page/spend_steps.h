@@ -1,4 +1,4 @@
-// What ledgers say of spend over time, entry by entry but without events, for whoever follows them as they grow.
+// Ledger entries as steps of spend, without events.
 #ifndef DPAR_SERVER_PAGE_SPEND_STEPS_H_
 #define DPAR_SERVER_PAGE_SPEND_STEPS_H_
 
@@ -13,17 +13,15 @@
 
 namespace dpar {
 
-// Where a private dataset's ledger ends.
 struct BudgetHead {
   std::string budget_id;
   std::string tenant;         // tenants/{t}
   std::string dataset;        // the oldest that has this budget
   int64_t head_sequence = 0;  // 0 also when the budget's record is lost
 };
-// Of every budget of a dataset, oldest dataset first. Reads datasets and budgets, no entries.
+// Of every private dataset, oldest first. Reads no entries.
 absl::StatusOr<std::vector<BudgetHead>> ListBudgetHeads(Transaction& transaction);
 
-// One entry, as far as sums go.
 struct SpendStep {
   int64_t sequence = 0;
   absl::Time time;
@@ -37,7 +35,7 @@ struct SpendStep {
 absl::StatusOr<std::vector<SpendStep>> ListSpendSteps(Transaction& transaction, const std::string& budget_id,
                                                       int64_t after_sequence, int64_t limit);
 
-// When a budget's newest entries were written, at most `limit`, newest first.
+// Times of a budget's newest entries, at most `limit`, newest first.
 absl::StatusOr<std::vector<absl::Time>> ListNewestTimes(Transaction& transaction, const std::string& budget_id,
                                                         int64_t limit);
 

@@ -7,7 +7,7 @@ namespace dpar {
 
 absl::StatusOr<UsageNames> ListUsageNames(Transaction& transaction, const UsageFilter& filter, int64_t skip,
                                           int64_t limit) {
-  // Names are tenants/{t}/datasets/{d}; "t/d" and parts of it are looked for in t/d.
+  // Names are tenants/{t}/datasets/{d}; the filter is searched in "t/d".
   constexpr absl::string_view kFromWhere =
       "FROM datasets d LEFT JOIN budgets b ON b.id = d.budget_id WHERE d.budget_id IS NOT NULL AND "
       "($1 = '' OR d.tenant = $1) AND REPLACE(SUBSTR(d.name, 9), '/datasets/', '/') LIKE $2 AND "

@@ -11,8 +11,7 @@
 
 namespace dpar {
 
-// Which datasets: of one tenant (tenants/{t}) or, when it is empty, of all; with a text in {tenant}/{dataset}, or any
-// when it is empty; and, in percent of the cap, more than so much posted or reserved, or any when it is below 0.
+// A tenant (tenants/{t}), a text in {tenant}/{dataset}, and above which percentage of the cap; empty or negative: any.
 struct UsageFilter {
   std::string tenant;
   std::string text;  // of [a-z0-9-/] only
@@ -28,8 +27,7 @@ struct UsageNames {
   std::vector<UsageName> names;
   int64_t total = 0;  // that match
 };
-// At most `limit` after the first `skip`: those whose budget's record is lost, then the smallest share left first.
-// Reads every dataset and its budget's sums.
+// At most `limit` after `skip`: lost budget records, then the smallest share left. Reads every dataset and its sums.
 absl::StatusOr<UsageNames> ListUsageNames(Transaction& transaction, const UsageFilter& filter, int64_t skip,
                                           int64_t limit);
 

@@ -18,7 +18,6 @@ absl::Status ReadQuery(const std::multimap<std::string, std::string>& query, goo
   const std::unique_ptr<google::protobuf::Message> one(request.New());
   for (const auto& [name, text] : query) {
     const FieldDescriptor* const field = request.GetDescriptor()->FindFieldByName(name);
-    // The name is the caller's, and may be anything.
     if (field == nullptr || field->is_repeated() || field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
       return InvalidField(
           "query", absl::StrCat("the query has a parameter that is no field of ", request.GetDescriptor()->name()));

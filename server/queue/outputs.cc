@@ -1,4 +1,3 @@
-// What jobs gave: reading it back.
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"

@@ -13,7 +13,7 @@
 namespace dpar {
 namespace {
 
-// What a job is, and the messages about it, which cost more to read than all the rest.
+// The messages (spec, plan, evaluation, progress) take longer to read than all other columns.
 constexpr absl::string_view kStateColumns =
     "name, COALESCE(budget_id, ''), state, failure, create_time, start_time, end_time, attempts, cancel_requested, "
     "priority, memory_bytes, lease, lease_expire_time, request_fingerprint, evaluation IS NOT NULL";
@@ -26,7 +26,6 @@ absl::Status CorruptJob(absl::string_view what, const std::string& name) {
   return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, what, {{"resource", name}});
 }
 
-// DATA_LOSS when no function here writes such a job.
 absl::Status CheckJob(const StoredJob& stored, bool has_evaluation) {
   const v1::Job& job = stored.job;
   const bool ended =
@@ -39,7 +38,6 @@ absl::Status CheckJob(const StoredJob& stored, bool has_evaluation) {
   return possible ? absl::OkStatus() : CorruptJob("a stored job is none that could have been written", job.name());
 }
 
-// The first of kStateColumns.
 absl::StatusOr<StoredJob> ReadState(RowReader& reader) {
   StoredJob stored;
   v1::Job& job = stored.job;
@@ -107,8 +105,8 @@ absl::Status Ended(const std::string& name) {
                    absl::StrCat(name, " has ended or is not running under this lease"), {{"resource", name}});
 }
 
-// Tenants with queued jobs, in the order in which their turn comes, and how many of their jobs run. The index on
-// (state, tenant, ...) is skipped through from tenant to tenant: no queued job but the first of each is looked at.
+// Tenants with queued jobs in the order of their turns, and their running jobs. Skips through the index (state, tenant,
+// ...) from tenant to tenant, so it reads only each tenant's first queued job.
 struct Waiting {
   std::string tenant;
   int64_t running = 0;
@@ -139,8 +137,7 @@ absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
   return waiting;
 }
 
-// The tenant's next job that this server could run at all and that nobody else is taking. What a frozen budget has
-// reserved is about to be ended, and must not run meanwhile.
+// The tenant's next job that fits this server and is not taken. Skips frozen budgets, whose jobs are about to end.
 absl::StatusOr<std::optional<StoredJob>> NextOf(Transaction& transaction, const LeaseRequest& request,
                                                 const std::string& tenant) {
   DPAR_ASSIGN_OR_RETURN(
@@ -185,7 +182,7 @@ absl::Status Enqueue(Transaction& transaction, const StoredJob& stored) {
 }
 
 absl::Status CheckQueueLimit(Transaction& transaction, const std::string& dataset, int64_t max_queued) {
-  // Counted state by state: with both states in a list, PostgreSQL goes through all jobs that the tenant ever had.
+  // Counted by state: with both states in a list, PostgreSQL reads all jobs that the tenant ever had.
   DPAR_ASSIGN_OR_RETURN(const int64_t live,
                         transaction.QueryInt("SELECT (SELECT COUNT(*) FROM jobs WHERE state = $1 AND tenant = $3) + "
                                              "(SELECT COUNT(*) FROM jobs WHERE state = $2 AND tenant = $3)",

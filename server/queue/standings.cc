@@ -1,4 +1,4 @@
-// How many jobs stand, in as few statements as there can be.
+// Reads many jobs' states in as few queries as possible.
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"

@@ -65,7 +65,7 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::ListLed
   DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("parent", request.parent()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));
-  // Entries are numbered without gaps, so a page starts after a sequence number.
+  // Entries have no gaps, so a list page starts after a sequence number.
   DPAR_ASSIGN_OR_RETURN(const int64_t after, PagePosition(request.page_token(), 0));
   using Entries = std::vector<v1::LedgerEntry>;
   DPAR_ASSIGN_OR_RETURN(Entries entries,

@@ -1,4 +1,3 @@
-// BudgetService: the ledger, read. budget.proto says what each method promises.
 #ifndef DPAR_SERVER_SERVICES_BUDGET_SERVICE_H_
 #define DPAR_SERVER_SERVICES_BUDGET_SERVICE_H_
 
@@ -20,7 +19,6 @@ class BudgetServiceImpl final : public v1::BudgetService::Service {
   grpc::Status VerifyChain(grpc::ServerContext* context, const v1::VerifyChainRequest* request,
                            v1::VerifyChainResponse* response) override;
 
-  // What a call is answered with, also over HTTP.
   absl::Status Answer(const Identity& caller, const v1::GetBudgetRequest& request, v1::Budget& response) const;
   absl::Status Answer(const Identity& caller, const v1::ListLedgerEntriesRequest& request,
                       v1::ListLedgerEntriesResponse& response) const;

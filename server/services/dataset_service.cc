@@ -24,13 +24,12 @@
 namespace dpar {
 namespace {
 
-// Chunks from this size on are worth a thread each, if there is one to be had.
+// Chunks of at least this size are appended on a thread, if one can be had.
 constexpr size_t kAppendedMeanwhile = 64 << 10;
 constexpr std::launch kWithAThread = std::launch::async | std::launch::deferred;
 
-// Appends the messages of a stream, of which the first has come, until it ends. While one is given to the kernel the
-// next is read, and no other before that is done: a caller that sends faster than the disk writes is held up by the
-// stream's own flow control.
+// Appends a stream's messages, of which the first was read. Reads the next message while one is written, and no more,
+// so flow control slows a caller that is faster than the disk.
 absl::Status AppendAll(UploadWriter& writer, v1::WriteUploadRequest& message,
                        grpc::ServerReader<v1::WriteUploadRequest>& reader, StreamWatchdog::Handle& idle) {
   v1::WriteUploadRequest next;
@@ -81,7 +80,7 @@ absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerCon
                                          grpc::ServerReader<v1::WriteUploadRequest>& reader,
                                          v1::WriteUploadResponse& response, std::string& upload) {
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Permit> permit, parts_.streams.Enter(caller.tenant));
-  const std::unique_ptr<StreamWatchdog::Handle> idle = parts_.watchdog.Enter(context);
+  std::unique_ptr<StreamWatchdog::Handle> idle = parts_.watchdog.Enter(context);
   v1::WriteUploadRequest message;
   if (!reader.Read(&message)) {
     DPAR_RETURN_IF_ERROR(idle->status());
@@ -94,7 +93,8 @@ absl::Status DatasetServiceImpl::Receive(const Identity& caller, grpc::ServerCon
                         parts_.uploads.StartWriting(name.name, message.offset()));
   idle->Touch();
   const absl::Status status = AppendAll(*writer, message, reader, *idle);
-  // What arrived is kept, also when what came after it was refused.
+  idle.reset();  // the caller waits for the disk from here on
+  // Keeps what arrived before a refused message.
   DPAR_ASSIGN_OR_RETURN(const int64_t committed, writer->Commit());
   DPAR_RETURN_IF_ERROR(status);
   response.set_committed_offset(committed);

@@ -1,4 +1,3 @@
-// DatasetService: validate, authorise, call the store. dataset.proto says what each method promises.
 #ifndef DPAR_SERVER_SERVICES_DATASET_SERVICE_H_
 #define DPAR_SERVER_SERVICES_DATASET_SERVICE_H_
 
@@ -29,7 +28,6 @@ class DatasetServiceImpl final : public v1::DatasetService::Service {
                              v1::DeleteDatasetResponse* response) override;
 
  private:
-  // `upload` becomes the name that the first message has.
   absl::Status Receive(const Identity& caller, grpc::ServerContext& context,
                        grpc::ServerReader<v1::WriteUploadRequest>& reader, v1::WriteUploadResponse& response,
                        std::string& upload);

@@ -27,7 +27,6 @@ absl::Status CheckRange(const DownloadRange& range, int64_t size) {
   return ValidateRange("length", range.length, int64_t{0}, std::numeric_limits<int64_t>::max());
 }
 
-// Sends a range that is within the content's `size` bytes.
 absl::Status SendRange(std::istream& content, int64_t size, const std::string& sha256, const std::string& resource,
                        const DownloadRange& range, const SendChunk& send) {
   if (!content.seekg(range.offset)) {

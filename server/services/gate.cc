@@ -10,7 +10,6 @@
 #include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/random/secure_random.h"
-#include "core/status_macros.h"
 #include "server/auth/method.h"
 #include "server/observe/log.h"
 #include "server/random_text.h"
@@ -22,7 +21,7 @@ namespace {
 constexpr char kRequestIdKey[] = "x-request-id";
 constexpr size_t kMaxRequestId = 128;
 
-// Allocation can fail anywhere below a handler; a call must not take the server down with it.
+// Allocation can fail in any handler; a call must not end the server.
 absl::Status RunGuarded(const Gate::Handler& handler, const Identity& caller) {
   try {
     return handler(caller);
@@ -36,7 +35,7 @@ std::string NewPrefix() {
   return RandomId(random);
 }
 
-// A caller's id of the request, if it may stand in a log.
+// A caller's request id, if it is safe to log.
 std::optional<std::string> UsableRequestId(absl::string_view id) {
   const bool usable = !id.empty() && id.size() <= kMaxRequestId && std::all_of(id.begin(), id.end(), [](char c) {
     return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
@@ -44,7 +43,6 @@ std::optional<std::string> UsableRequestId(absl::string_view id) {
   return usable ? std::optional<std::string>(id) : std::nullopt;
 }
 
-// The caller's id of the request, if it sent exactly one that is usable.
 std::optional<std::string> SentRequestId(const CallMetadata& metadata) {
   const auto [first, last] = metadata.equal_range(kRequestIdKey);
   if (first == last || std::next(first) != last) {
@@ -53,11 +51,11 @@ std::optional<std::string> SentRequestId(const CallMetadata& metadata) {
   return UsableRequestId(absl::string_view(first->second.data(), first->second.size()));
 }
 
-// The threads that answer HTTP are few, so none waits with a failure: too many are told to come back.
+// HTTP threads are few, so no failure waits here: excess ones get UNAVAILABLE.
 absl::StatusOr<Identity> CallerOf(const Authenticator& authenticator, const WebCall& call, absl::string_view method,
                                   absl::Time now) {
   if (call.authorization.empty()) {
-    // Nothing was tried, so nothing is held against the address.
+    // No token was tried, so the address is not counted as failing.
     return call.session_token.empty() ? SessionOver() : authenticator.Resume(call.session_token, method, now);
   }
   CallMetadata metadata;
@@ -66,7 +64,7 @@ absl::StatusOr<Identity> CallerOf(const Authenticator& authenticator, const WebC
       {.method = method, .metadata = metadata, .address = PeerAddress(call.peer), .may_wait = false}, now);
 }
 
-// Why a call was not authenticated, also where its answer does not say so; nothing when that was not its fault.
+// The reason of a failed authentication, also where the answer hides it; nothing when the caller is not at fault.
 std::optional<std::string> FailureOf(const absl::Status& caller) {
   const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(caller);
   if (!info.has_value()) {
@@ -79,7 +77,6 @@ std::optional<std::string> FailureOf(const absl::Status& caller) {
   return absl::IsUnauthenticated(caller) ? std::optional<std::string>(info->reason()) : std::nullopt;
 }
 
-// Counts a call before anything is done for it.
 const CallObservers& Began(const CallObservers& observers, absl::string_view method) {
   if (observers.metrics != nullptr) {
     observers.metrics->CallBegan(method);

@@ -1,5 +1,4 @@
-// What every call goes through: authentication, a request id, the handler, the error on the wire, one line in the log,
-// metrics, and the audit log.
+// Every call's way: authentication, request id, handler, wire error, log line, metrics, audit log.
 #ifndef DPAR_SERVER_SERVICES_GATE_H_
 #define DPAR_SERVER_SERVICES_GATE_H_
 
@@ -22,20 +21,19 @@
 
 namespace dpar {
 
-// What an audited call was about: a resource's name, and a fixed word or two where the name does not say it all.
+// What an audited call was about: a resource's name, and a fixed word or two where needed.
 struct Subject {
   std::string resource;
   std::string note;
 };
 
-// Where calls are told of, besides the log. Both may be missing.
+// Both may be null.
 struct CallObservers {
   Metrics* metrics = nullptr;
   AuditLog* audit = nullptr;
 };
 
-// A call that came over HTTP instead of gRPC: a bearer token as its header has it, or, without one, the token of a
-// session.
+// A call over HTTP: a bearer token, or, without one, the token of a session.
 struct WebCall {
   std::string peer;                // as gRPC has it
   std::string request_id = "";     // the caller's own; empty when there is none
@@ -44,30 +42,26 @@ struct WebCall {
   bool has_session = false;        // whether it named a session, live or not
 };
 
-// CANCELLED when the call's deadline has passed or its caller has gone: then nothing should be begun for it any more.
-// The gate asks before every handler, so only those that work for long before they change something ask again.
+// CANCELLED when the call's deadline passed or its caller left. The gate asks before every handler; handlers that work
+// long before they change something ask again.
 absl::Status CheckWaiting(const grpc::ServerContextBase& context);
 
-// Thread-safe. What is passed in outlives it.
-//
-// An Identity comes from here only, and nothing of a tenant can be reached without one, so a handler cannot forget to
-// authenticate.
+// Thread-safe; arguments outlive it. Identities come from here only, so no handler can forget to authenticate.
 class Gate {
  public:
   using Handler = std::function<absl::Status(const Identity& caller)>;
 
-  // Asked once the handler has run; `ok` says whether it gave an answer.
+  // Asked after the handler; `ok` says whether it succeeded.
   using SubjectOf = std::function<Subject(bool ok)>;
 
   explicit Gate(const Authenticator& authenticator, CallObservers observers = {});
 
-  // Runs `handler` for the caller behind `context`. `method` is "Service/Method", a constant: what it asks of its
-  // caller is in a table under that name, and the log has it.
+  // Runs `handler` for the caller behind `context`. `method`, "Service/Method", is a constant in the table of method.h.
   grpc::Status Admit(grpc::ServerContextBase& context, absl::string_view method, const Handler& handler) const;
-  // The same for a method that is audited, and what the audit log says that it was about.
+  // For an audited method.
   grpc::Status Admit(grpc::ServerContextBase& context, absl::string_view method, const SubjectOf& subject,
                      const Handler& handler) const;
-  // The same for a call over HTTP; `subject` may be missing. What is returned may be shown to the caller.
+  // For a call over HTTP; `subject` may be null. The returned status may be shown to the caller.
   absl::Status Admit(const WebCall& call, absl::string_view method, const SubjectOf& subject,
                      const Handler& handler) const;
 
@@ -76,30 +70,27 @@ class Gate {
 
   const Authenticator& authenticator_;
   const CallObservers observers_;
-  // Request ids that the server makes: what tells this process from others, and a number.
   const std::string id_prefix_;
   mutable std::atomic<int64_t> ids_made_ = 0;
 };
 
-// One call, from its arrival to its answer. Admit is made of it; handlers that do not answer before they return hold
-// one themselves.
+// One call from arrival to answer. Admit uses it; handlers that answer after they return hold one themselves.
 class CallScope {
  public:
-  // Authenticates, and promises the request's id in the call's initial metadata. The gate and the context outlive this.
+  // Authenticates, and puts the request id into the initial metadata. The gate and the context outlive this.
   CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::string_view method);
   CallScope(const Gate& gate, const WebCall& call, absl::string_view method);
-  // A call that was not ended is one that a fault cut off.
+  // Without End, logs the call as a fault.
   ~CallScope();
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
-  // UNAUTHENTICATED for a call without a valid token: then nothing is done for it, and it ends with this status.
+  // UNAUTHENTICATED without a valid token: the call must end with this status.
   [[nodiscard]] const absl::StatusOr<Identity>& caller() const { return caller_; }
-  // What the audit log says the call was about.
   void About(Subject subject) { subject_ = std::move(subject); }
-  // Logs and counts the call, and returns what goes on the wire. Called once.
+  // Logs and counts the call; returns the wire status. Called once.
   grpc::Status End(const absl::Status& status);
-  // The same, as a status that the caller may see.
+  // The same, returning a status that the caller may see.
   absl::Status Finish(const absl::Status& status);
 
  private:
@@ -111,7 +102,7 @@ class CallScope {
   const std::string peer_;
   const std::string request_id_;
   const absl::StatusOr<Identity> caller_;
-  // Whether it showed anything to be known by: a browser's first visit is no failure.
+  // Whether the call carried credentials: a browser's first visit is no failure.
   const bool tried_ = true;
   Subject subject_;
   bool ended_ = false;

@@ -7,7 +7,6 @@
 #include <grpcpp/security/tls_credentials_options.h>
 
 #include <memory>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -37,8 +36,7 @@ std::string ReachableAddress(const std::string& address) {
   return address;
 }
 
-// The server's certificate is not verified: a certificate from elsewhere need not name the address that is asked here,
-// and the question holds no secret that somebody else on that port could learn.
+// Does not verify the certificate: one from elsewhere need not name this address, and the request holds no secret.
 std::shared_ptr<grpc::ChannelCredentials> UnverifiedTls() {
   grpc::experimental::TlsChannelCredentialsOptions options;
   options.set_verify_server_certs(false);
@@ -49,7 +47,6 @@ std::shared_ptr<grpc::ChannelCredentials> UnverifiedTls() {
 
 std::string Bytes(const grpc::ByteBuffer& buffer) {
   grpc::Slice slice;
-  // Fails for a buffer that nothing was read into.
   return buffer.DumpToSingleSlice(&slice).ok() ? std::string(slice.begin(), slice.end()) : "";
 }
 
@@ -61,7 +58,7 @@ absl::Status ProbeHealth(const std::string& address, absl::Duration timeout) {
   grpc::ClientContext context;
   context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   grpc::CompletionQueue queue;
-  // An empty HealthCheckRequest is about the server as a whole.
+  // An empty HealthCheckRequest asks for the whole server.
   const grpc::Slice nothing;
   const grpc::ByteBuffer request(&nothing, 1);
   const auto call = stub.PrepareUnaryCall(&context, kMethod, request, &queue);

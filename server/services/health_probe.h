@@ -1,5 +1,4 @@
-// Asks a server on this machine, as gRPC's health protocol has it, whether it serves: what `dpard health` does for a
-// container or a unit.
+// `dpard health`: asks a local server by gRPC's health protocol whether it serves.
 #ifndef DPAR_SERVER_SERVICES_HEALTH_PROBE_H_
 #define DPAR_SERVER_SERVICES_HEALTH_PROBE_H_
 
@@ -11,11 +10,10 @@
 
 namespace dpar {
 
-// `address` is what a server wrote to its address file; one that listens on every interface is asked on loopback.
-// UNAVAILABLE when nothing answers within `timeout`, or the answer is not SERVING.
+// A server on all interfaces is asked on loopback. UNAVAILABLE when nothing answers SERVING within `timeout`.
 absl::Status ProbeHealth(const std::string& address, absl::Duration timeout);
 
-// Probes the server whose address file this is and says so when it serves. UNAVAILABLE when there is no such file, too.
+// Probes the server of this address file. UNAVAILABLE also without a file.
 absl::Status ReportHealth(const std::string& address_file, std::ostream& out);
 
 }  // namespace dpar

@@ -1,4 +1,4 @@
-// Connections of quiet streams are kept, those of callers that vanished are closed.
+// Keeps connections of quiet streams and closes those of vanished callers (core/keepalive.h).
 #ifndef DPAR_SERVER_SERVICES_KEEPALIVE_H_
 #define DPAR_SERVER_SERVICES_KEEPALIVE_H_
 
@@ -8,7 +8,6 @@
 
 namespace dpar {
 
-// core/keepalive.h says what each is.
 struct KeepaliveSettings {
   absl::Duration period = kPingPeriod;
   absl::Duration timeout = kPingTimeout;

@@ -32,13 +32,12 @@ absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t m
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   int port = 0;
-  // Without this, a second server on the same port would silently take half of its connections.
+  // Otherwise a second server on this port would silently take half of the connections.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // The window of a stream, which gRPC would raise to whatever the connection carries: what a caller may have sent
-  // before a handler took it, and so what every upload costs in memory.
+  // Fixes the stream window, which gRPC would otherwise raise: it bounds what each upload holds in memory.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
-  // The probe would have raised this, too: chunks come in 16 KiB pieces otherwise.
+  // Without the probe, frames would stay at 16 KiB.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
   builder.AddListeningPort(listen, credentials, &port);
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_message_bytes));

@@ -20,25 +20,22 @@
 
 namespace dpar {
 
-// What it is made with outlives it.
 class Listener {
  public:
-  // `overview` is served beside its own services.
+  // All arguments outlive it. `overview` is served beside its own services.
   Listener(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview);
 
-  // For the page, which reads from the same services.
   [[nodiscard]] const ServerServiceImpl& server_info() const { return server_info_; }
   [[nodiscard]] const BudgetServiceImpl& budgets() const { return budgets_; }
   [[nodiscard]] const TrainingServiceImpl& training() const { return training_; }
 
-  // Starts accepting calls at HOST:PORT, port 0 being one that is free, with messages of so many bytes at most; returns
-  // host:port. UNAVAILABLE when the port is taken.
+  // Accepts calls at HOST:PORT (port 0 picks one); returns host:port. UNAVAILABLE when the port is taken.
   absl::StatusOr<std::string> Start(const std::string& listen, int64_t max_message_bytes,
                                     const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
-  // Says of itself that it does not serve, so that nobody new comes.
+  // Reports NOT_SERVING, so that no new callers come.
   void Drain();
-  // Ends, with calls that take longer than a moment cut off.
+  // Cuts off calls that take longer than a moment.
   void Stop();
 
  private:

@@ -36,7 +36,6 @@ constexpr absl::Duration kOwnOverlap = absl::Minutes(1);
 constexpr int64_t kMaxNanos = 999'999'999;
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;  // the end of the year 9999
 
-// Text that people wrote and that lists and logs show: no control characters.
 absl::Status ValidateText(absl::string_view field, absl::string_view text, size_t low, size_t high) {
   const bool printable = std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (text.size() < low || text.size() > high || !printable) {
@@ -80,8 +79,7 @@ absl::StatusOr<absl::Duration> ParseOverlap(const google::protobuf::Duration& ov
   return duration;
 }
 
-// A token by its name, held until the transaction ends. An id is unique over all tenants; under another parent it is
-// not this resource.
+// Locked until the transaction ends. Ids are unique over all tenants; under another parent it is another resource.
 absl::StatusOr<v1::Token> LockTokenNamed(Transaction& transaction, const ResourceName& name) {
   absl::StatusOr<StoredToken> stored = LockToken(transaction, name.id);
   if (absl::IsNotFound(stored.status()) || (stored.ok() && stored->token.name() != name.name)) {
@@ -91,8 +89,7 @@ absl::StatusOr<v1::Token> LockTokenNamed(Transaction& transaction, const Resourc
   return std::move(stored->token);
 }
 
-// Before an operator is told that a change of a budget holds: also one that was carried out before, whose answer is
-// remembered.
+// Before an operator is told that a budget's change holds; also when the answer is a remembered one.
 absl::Status MarkChange(const ServiceParts& parts, const BudgetName& name) {
   DPAR_ASSIGN_OR_RETURN(const std::string id, ReadFrom(parts.database, [&](Transaction& transaction) {
                           return DatasetBudget(transaction, name.dataset);
@@ -100,7 +97,7 @@ absl::Status MarkChange(const ServiceParts& parts, const BudgetName& name) {
   return parts.witness.CoverAll(id);
 }
 
-// The budget of a dataset, unless it is frozen: a change of one could not be marked.
+// A frozen budget is refused: its change could not be marked.
 absl::StatusOr<std::string> BudgetToChange(Transaction& transaction, const BudgetName& name) {
   DPAR_ASSIGN_OR_RETURN(std::string id, DatasetBudget(transaction, name.dataset));
   DPAR_ASSIGN_OR_RETURN(const Account account, LockAccount(transaction, id));
@@ -123,7 +120,7 @@ absl::Status ValidateRotation(const v1::Token& token, absl::Time now) {
   return absl::OkStatus();
 }
 
-// What a token is followed by: the same, with as long to live as it was given.
+// Its successor: the same, with the same lifetime.
 v1::Token Successor(const v1::Token& token, absl::Time now) {
   v1::Token next = token;
   if (token.has_expire_time()) {
@@ -134,8 +131,7 @@ v1::Token Successor(const v1::Token& token, absl::Time now) {
   return next;
 }
 
-// Inserts a token under `parent`, which has at most `max_tokens` then. The answer has no secret, since it is
-// remembered.
+// The answer is remembered, so it has no secret.
 absl::Status AddToken(Transaction& transaction, const TenantName& parent, const StoredToken& stored, int64_t max_tokens,
                       absl::Time now, v1::CreateTokenResponse& response) {
   if (!parent.id.empty()) {
@@ -148,7 +144,7 @@ absl::Status AddToken(Transaction& transaction, const TenantName& parent, const 
   return absl::OkStatus();
 }
 
-// The answer is of `stored`, or remembered from an earlier call that made another token and had its secret.
+// Adds the secret only to a fresh answer: a remembered one is of another token, whose secret is not kept.
 void RevealSecret(const StoredToken& stored, const std::string& secret, v1::CreateTokenResponse& response) {
   if (response.token().name() == stored.token.name()) {
     response.set_secret(secret);
@@ -183,9 +179,9 @@ absl::Status OperatorServiceImpl::MakeTenant(const v1::CreateTenantRequest& requ
   absl::StatusOr<std::string> content_key = ReadFrom(parts_.database, [&](Transaction& transaction) {
     return TenantContentKey(transaction, absl::StrCat("tenants/", request.tenant_id()));
   });
-  // A tenant that is there is refused, or was made by this very request; the witness directory has nothing to learn.
+  // An existing tenant is refused or was made by this request; its key is kept already.
   if (absl::IsNotFound(content_key.status())) {
-    // A tenant of a store that was rolled back, and is made again, gets the key that its data was recognised by.
+    // A tenant that is made again after a rollback gets the key that its data was recognised by.
     content_key = parts_.witness.marks().KeepContentKey(absl::StrCat("tenants/", request.tenant_id()),
                                                         RandomBytes(random, kContentKeyBytes));
   }
@@ -231,7 +227,7 @@ absl::Status OperatorServiceImpl::MakeToken(const Identity& caller, const v1::Cr
   DPAR_RETURN_IF_ERROR(RequireScopesOf(caller, parent.name, wanted));
   const bool for_certificate = !wanted.certificate_uri().empty();
   if (for_certificate) {
-    // URIs are one namespace for all tenants: an owner could take another's, or ask which are taken.
+    // URIs are one namespace for all tenants: an owner could take another's or probe which are taken.
     DPAR_RETURN_IF_ERROR(RequireOperator(caller));
   }
   SecureRandom random;
@@ -259,7 +255,7 @@ absl::Status OperatorServiceImpl::Rotate(const Identity& caller, const v1::Rotat
   DPAR_ASSIGN_OR_RETURN(const TenantName parent, ParseTokenParent("name", name.tenant));
   DPAR_ASSIGN_OR_RETURN(const absl::Duration overlap, ParseOverlap(request.overlap()));
   if (name.name == caller.token && overlap < kOwnOverlap) {
-    // Were the answer lost, nothing would be left to ask again with.
+    // If the answer were lost, no live token would be left to ask again with.
     return InvalidField("overlap", "a token that rotates itself needs an overlap of at least a minute");
   }
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
@@ -271,7 +267,7 @@ absl::Status OperatorServiceImpl::Rotate(const Identity& caller, const v1::Rotat
   DPAR_RETURN_IF_ERROR(Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const v1::Token old, LockTokenNamed(transaction, name));
     DPAR_RETURN_IF_ERROR(ValidateRotation(old, now));
-    // Whoever rotates a token holds the next one.
+    // The caller gets the next token.
     DPAR_RETURN_IF_ERROR(RequireScopesOf(caller, name.tenant, old));
     stored = SealToken(bearer, name.tenant, Successor(old, now), now, random);
     DPAR_RETURN_IF_ERROR(ExpireToken(transaction, name.id, now + overlap));

@@ -1,4 +1,3 @@
-// OperatorService: tenants, tokens and caps. operator.proto says what each method promises.
 #ifndef DPAR_SERVER_SERVICES_OPERATOR_SERVICE_H_
 #define DPAR_SERVER_SERVICES_OPERATOR_SERVICE_H_
 
@@ -29,7 +28,6 @@ class OperatorServiceImpl final : public v1::OperatorService::Service {
                             v1::LedgerEntry* response) override;
 
  private:
-  // The gate, and the operator role behind it.
   grpc::Status AdmitOperator(grpc::ServerContextBase& context, absl::string_view method,
                              const Gate::Handler& handler) const;
   grpc::Status AdmitOperator(grpc::ServerContextBase& context, absl::string_view method, const Gate::SubjectOf& subject,

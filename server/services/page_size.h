@@ -1,4 +1,3 @@
-// Which page a list call asks for.
 #ifndef DPAR_SERVER_SERVICES_PAGE_SIZE_H_
 #define DPAR_SERVER_SERVICES_PAGE_SIZE_H_
 
@@ -25,7 +24,7 @@ inline absl::StatusOr<int64_t> PageSize(int32_t asked, int64_t otherwise = kDefa
   return int64_t{asked};
 }
 
-// Of a list whose next_page_token is a position in it.
+// For lists whose next_page_token is a position.
 inline absl::StatusOr<int64_t> PagePosition(const std::string& token, int64_t otherwise) {
   int64_t position = otherwise;
   if (!token.empty() && (!absl::SimpleAtoi(token, &position) || position < 1)) {

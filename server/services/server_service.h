@@ -1,4 +1,3 @@
-// ServerService: what a client needs to know before it starts.
 #ifndef DPAR_SERVER_SERVICES_SERVER_SERVICE_H_
 #define DPAR_SERVER_SERVICES_SERVER_SERVICE_H_
 
@@ -12,7 +11,6 @@ v1::Limits ToProto(const Limits& limits);
 
 class ServerServiceImpl final : public v1::ServerService::Service {
  public:
-  // `info` is answered as it is.
   ServerServiceImpl(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& signing_keys)
       : parts_(parts), info_(std::move(info)), signing_keys_(signing_keys) {}
 
@@ -22,7 +20,6 @@ class ServerServiceImpl final : public v1::ServerService::Service {
   grpc::Status ListSigningKeys(grpc::ServerContext* context, const v1::ListSigningKeysRequest* request,
                                v1::ListSigningKeysResponse* response) override;
 
-  // What a call is answered with, also over HTTP.
   absl::Status Answer(const Identity& caller, const v1::WhoAmIRequest& request, v1::Identity& response) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the handlers call: the parts behind them, and nothing else.
+// The parts that handlers use. They outlive the services.
 #ifndef DPAR_SERVER_SERVICES_SERVICE_PARTS_H_
 #define DPAR_SERVER_SERVICES_SERVICE_PARTS_H_
 
@@ -20,7 +20,6 @@
 
 namespace dpar {
 
-// Everything outlives the services.
 struct ServiceParts {
   Database& database;
   const DataDirectory& directory;
@@ -31,18 +30,15 @@ struct ServiceParts {
   Uploads& uploads;
   StreamLimiter& streams;
   StreamLimiter& watches;
-  // Ends streams whose callers send or take nothing.
   StreamWatchdog& watchdog;
   WatchHub& hub;
-  // Where calls on gRPC's callback API authenticate.
   TaskLine& admissions;
-  // Threads that a job gets where it runs, for the estimate of its memory.
+  // Threads of a job, for its memory estimate.
   int job_threads;
   // Set before the server shuts down: long work for callers ends.
   const std::atomic<bool>& stopping;
-  // Counts what the ledger and the queue do; may be missing.
+  // May be null, as may `refused`, which is told of refused jobs.
   Metrics* metrics = nullptr;
-  // Told of jobs that are refused, with the tenant, the dataset and why; may be missing.
   std::function<void(const std::string& tenant, const std::string& dataset, const std::string& why)> refused = {};
 };
 

@@ -1,7 +1,6 @@
 #include "server/services/status.h"
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 
@@ -18,11 +17,10 @@ constexpr absl::string_view kFault =
 constexpr absl::string_view kCorrupt = "stored state failed its check; an operator has to look at the server's log";
 constexpr absl::string_view kUnavailable = "the server or its store is busy or stopping; try again";
 
-// How long a caller waits at least before it tries again: a store that is busy is free by then, mostly, and a server
-// that restarts is back after a few tries.
+// Least wait before a retry: a busy store is mostly free by then, a restarting server back after a few tries.
 constexpr int64_t kRetrySeconds = 1;
 
-// Where the request, or the file that it is about, is at fault; nothing for other errors.
+// The field or file at fault; nothing for other errors.
 std::optional<google::rpc::BadRequest> Violation(const google::rpc::ErrorInfo& info, const std::string& message) {
   const bool field = info.reason() == v1::ErrorReason_Name(v1::INVALID_FIELD);
   const bool graph = info.reason() == v1::ErrorReason_Name(v1::INVALID_GRAPH);
@@ -62,7 +60,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (shown.ok()) {
     return grpc::Status::OK;
   }
-  // The numbers of both enumerations are those of google.rpc.Code.
+  // Both enumerations use google.rpc.Code's numbers.
   const auto code = static_cast<grpc::StatusCode>(shown.code());
   const std::string message(shown.message());
   const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(shown);

@@ -7,13 +7,11 @@
 
 namespace dpar {
 
-// `status` as a caller may see it. An error without a reason becomes INTERNAL / INTERNAL_FAULT (or UNAVAILABLE /
-// SERVER_UNAVAILABLE) with a fixed message, because nobody has judged what its own message gives away; so do the
-// messages of faults of the server. CANCELLED stays: only the caller can have caused it.
+// As a caller may see it: errors without a reason, and faults of the server, become INTERNAL / INTERNAL_FAULT (or
+// UNAVAILABLE / SERVER_UNAVAILABLE) with a fixed message, because theirs may reveal data. CANCELLED stays.
 absl::Status ForCaller(const absl::Status& status);
 
-// ForCaller(status) with its ErrorInfo in the binary error details; besides it, a BadRequest that names what is at
-// fault for INVALID_FIELD and INVALID_GRAPH, and a RetryInfo for UNAVAILABLE, the only code that is worth a retry.
+// ForCaller(status) with ErrorInfo; a BadRequest for INVALID_FIELD and INVALID_GRAPH, a RetryInfo for UNAVAILABLE.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 }  // namespace dpar

@@ -1,4 +1,3 @@
-// How many streams a tenant has open, and no more than it may.
 #ifndef DPAR_SERVER_SERVICES_STREAM_LIMITER_H_
 #define DPAR_SERVER_SERVICES_STREAM_LIMITER_H_
 
@@ -14,14 +13,12 @@
 
 namespace dpar {
 
-// Thread-safe. Each stream takes something of the server, a synchronous one a thread of its own, so this also bounds
-// what one tenant can take.
+// Limits a tenant's open streams, and so its share of the server's threads. Thread-safe.
 class StreamLimiter {
  public:
-  // `limit` is the name of the field of Limits that `maximum` is from.
+  // `limit` is the field of Limits that `maximum` comes from.
   StreamLimiter(std::string limit, int64_t maximum) : limit_(std::move(limit)), maximum_(maximum) {}
 
-  // Counts as one stream until it is destroyed.
   class Permit {
    public:
     Permit(StreamLimiter& limiter, std::string tenant) : limiter_(limiter), tenant_(std::move(tenant)) {}
@@ -34,7 +31,7 @@ class StreamLimiter {
     const std::string tenant_;
   };
 
-  // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED when the tenant (operators count as one) has as many already.
+  // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED at the maximum; operators count as one tenant.
   absl::StatusOr<std::unique_ptr<Permit>> Enter(const std::string& tenant);
 
  private:

@@ -10,7 +10,7 @@
 namespace dpar {
 namespace {
 
-// How often streams are looked at: a stream ends at most a quarter of its patience, or a second, late.
+// A stream ends at most a quarter of its patience, or a second, late.
 constexpr int kLooksInPatience = 4;
 constexpr absl::Duration kLongestPeriod = absl::Seconds(1);
 
@@ -62,7 +62,7 @@ std::unique_ptr<StreamWatchdog::Handle> StreamWatchdog::Enter(std::function<void
 
 void StreamWatchdog::CancelIdle() {
   const int64_t idle_since = absl::ToUnixMicros(clock_() - patience_);
-  // Held while cancelling: a handle, and with it the call's context, does not go meanwhile.
+  // Held while cancelling, so that no handle and no call context is destroyed meanwhile.
   const absl::MutexLock lock(&mutex_);
   for (Handle* handle : handles_) {
     if (handle->last_ <= idle_since && !handle->idle_.exchange(true)) {

@@ -1,4 +1,3 @@
-// Ends streams whose callers have fallen silent, so that they hold neither a thread nor a place.
 #ifndef DPAR_SERVER_SERVICES_STREAM_WATCHDOG_H_
 #define DPAR_SERVER_SERVICES_STREAM_WATCHDOG_H_
 
@@ -18,19 +17,11 @@
 
 namespace dpar {
 
-// DEADLINE_EXCEEDED / LIMIT_EXCEEDED for max_idle_seconds, the end of a stream whose caller sent or took nothing for as
-// long. It goes to the log; the caller, if it is there at all, sees a cancelled call.
+// DEADLINE_EXCEEDED / LIMIT_EXCEEDED for max_idle_seconds. For the log; the caller sees a cancelled call.
 absl::Status IdleTooLong(absl::Duration patience);
 
-// Thread-safe, with one thread of its own for all streams. A synchronous stream waits in Read or Write for as long as
-// its caller pleases; this cancels the call from outside, and the wait ends.
-//
-//   const std::unique_ptr<StreamWatchdog::Handle> idle = watchdog.Enter(*context);
-//   while (reader.Read(&message)) {
-//     idle->Touch();
-//     ...
-//   }
-//   DPAR_RETURN_IF_ERROR(idle->status());
+// Cancels streams whose callers sent or took nothing for `patience`: a synchronous Read or Write waits without limit.
+// Thread-safe; one thread for all streams. Enter a stream, Touch after every message, and return status() at its end.
 class StreamWatchdog {
  public:
   using Clock = std::function<absl::Time()>;
@@ -41,7 +32,6 @@ class StreamWatchdog {
   StreamWatchdog(const StreamWatchdog&) = delete;
   StreamWatchdog& operator=(const StreamWatchdog&) = delete;
 
-  // One stream, watched until this is destroyed.
   class Handle {
    public:
     Handle(StreamWatchdog& watchdog, std::function<void()> cancel);
@@ -49,10 +39,9 @@ class StreamWatchdog {
     Handle(const Handle&) = delete;
     Handle& operator=(const Handle&) = delete;
 
-    // The caller did something: its patience begins anew. Also to be called after work of the server's own that may
-    // have taken long, which is not the caller's idleness.
+    // Restarts the patience: after the caller did something, and after long work of the server, which is not idleness.
     void Touch();
-    // OK, or IdleTooLong when the stream was cancelled for it.
+    // OK, or IdleTooLong when it cancelled the stream.
     [[nodiscard]] absl::Status status() const;
 
    private:
@@ -64,12 +53,12 @@ class StreamWatchdog {
     std::atomic<bool> idle_ = false;
   };
 
-  // The handle must go before the context does.
+  // The handle is destroyed before the context.
   std::unique_ptr<Handle> Enter(grpc::ServerContextBase& context);
-  // The same for anything that `cancel` ends. It is called at most once, from the watchdog's thread.
+  // For anything that `cancel` ends; called at most once, from the watchdog's thread.
   std::unique_ptr<Handle> Enter(std::function<void()> cancel);
 
-  // Cancels what is idle now. The thread does so a few times within the patience.
+  // The thread calls it a few times within the patience.
   void CancelIdle() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

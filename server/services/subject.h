@@ -1,4 +1,3 @@
-// What a call is about, for the audit log, out of its request and its answer.
 #ifndef DPAR_SERVER_SERVICES_SUBJECT_H_
 #define DPAR_SERVER_SERVICES_SUBJECT_H_
 
@@ -20,7 +19,6 @@ std::string RequestedName(const Request& request) {
   }
 }
 
-// The name of what an answer holds; empty when it names nothing.
 template <typename Response>
 std::string AnsweredName(const Response& response) {
   if constexpr (requires { response.token().name(); }) {
@@ -34,12 +32,12 @@ std::string AnsweredName(const Response& response) {
   }
 }
 
-// For Gate::Admit: `name` as it is when the call ends.
+// The value of `name` when the call ends.
 inline Gate::SubjectOf About(const std::string& name) {
   return [&name](bool) { return Subject{name, ""}; };
 }
 
-// For Gate::Admit: what was made or answered, or, where nothing was or it has no name, what was asked for.
+// The answer's name, or, without one, the request's.
 template <typename Request, typename Response>
 Gate::SubjectOf About(const Request& request, const Response& response) {
   return [&request, &response](bool ok) {

@@ -1,4 +1,3 @@
-// Tasks done one after the other by one thread.
 #ifndef DPAR_SERVER_SERVICES_TASK_LINE_H_
 #define DPAR_SERVER_SERVICES_TASK_LINE_H_
 
@@ -12,18 +11,17 @@
 
 namespace dpar {
 
-// Thread-safe. For what may block and must not hold one of the few threads that gRPC calls back on.
+// Thread-safe. Runs tasks in order on one thread: for work that must not block gRPC's few callback threads.
 class TaskLine {
  public:
   using Task = std::function<void()>;
 
   explicit TaskLine(size_t max_waiting);
-  // Does what is still waiting.
   ~TaskLine();
   TaskLine(const TaskLine&) = delete;
   TaskLine& operator=(const TaskLine&) = delete;
 
-  // False, and the task is not done, when `max_waiting` are waiting already.
+  // False, and the task is dropped, when `max_waiting` wait already.
   [[nodiscard]] bool Add(Task task) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -1,4 +1,3 @@
-// Whose resources a list is about. Operators can name tenants that are not there.
 #ifndef DPAR_SERVER_SERVICES_TENANT_EXISTS_H_
 #define DPAR_SERVER_SERVICES_TENANT_EXISTS_H_
 
@@ -14,12 +13,12 @@
 
 namespace dpar {
 
-// NOT_FOUND / RESOURCE_NOT_FOUND when there is no such tenant.
+// NOT_FOUND / RESOURCE_NOT_FOUND for an unknown tenant, which only operators can name.
 inline absl::Status TenantExists(Transaction& transaction, const TenantName& tenant) {
   return TenantContentKey(transaction, tenant.name).status();
 }
 
-// The tenant that a parent names, once the caller may ask for it and it is there; empty for all, if an operator asks.
+// The tenant that a parent names, if the caller may ask for it and it exists; empty (all) for operators only.
 inline absl::StatusOr<std::string> TenantOrAll(Database& database, const Identity& caller, const std::string& parent) {
   if (parent.empty()) {
     DPAR_RETURN_IF_ERROR(RequireOperator(caller));

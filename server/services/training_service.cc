@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/status_macros.h"
@@ -32,7 +31,6 @@ namespace {
 
 constexpr int64_t kMaxPriority = 100;
 
-// Names of the jobs that have ended.
 std::vector<std::string> Ended(const std::vector<v1::Job>& jobs) {
   std::vector<std::string> names;
   for (const v1::Job& job : jobs) {
@@ -43,7 +41,7 @@ std::vector<std::string> Ended(const std::vector<v1::Job>& jobs) {
   return names;
 }
 
-// What a job gave, once what it spent is marked.
+// A job's output, after what it spent is marked.
 absl::StatusOr<JobOutput> TakeOutput(const ServiceParts& parts, const std::string& job) {
   std::vector<Spend> spends;
   DPAR_ASSIGN_OR_RETURN(JobOutput output,
@@ -106,7 +104,7 @@ absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, con
   }
   DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(parts_.database, request.spec(), limits));
   planned.stored.job.set_priority(request.priority());
-  // Planning takes seconds. Nothing is reserved for a caller that has given up, and may ask anew with another id.
+  // Planning took seconds. Reserve nothing for a caller that gave up and may ask again with another id.
   DPAR_RETURN_IF_ERROR(CheckWaiting(context));
   return TimeLedgerCommit(parts_.metrics, LedgerCommit::kReserve, [&]() -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(response, SubmitOnce(parts_.database, planned, asked, parts_.limits.max_queued_jobs,
@@ -146,8 +144,7 @@ grpc::Status TrainingServiceImpl::ListJobs(grpc::ServerContext* context, const v
           DPAR_ASSIGN_OR_RETURN(spends, SpendsOf(transaction, Ended(jobs.jobs)));
           return jobs;
         }));
-    // A job whose outcome may not be shown is left out, for one frozen budget does not hide the jobs of the others.
-    // Whoever asks for it by its name is told why.
+    // Leaves out jobs whose end may not be shown: one frozen budget does not hide other jobs. GetJob says why.
     DPAR_ASSIGN_OR_RETURN(const auto kept_back, parts_.witness.CoverEach(spends));
     for (const v1::Job& job : page.jobs) {
       if (!kept_back.contains(job.name())) {
@@ -179,11 +176,11 @@ absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::Cance
     });
   });
   if (absl::IsFailedPrecondition(cancelled)) {
-    // The refusal says how the job ended.
+    // The refusal reveals how the job ended.
     DPAR_RETURN_IF_ERROR(parts_.witness.CoverJobs({name.name}));
   }
   DPAR_RETURN_IF_ERROR(cancelled);
-  // A job that ended at another time was not ended by this call.
+  // A job with another end time was not ended by this call.
   if (parts_.metrics != nullptr && ToMicroseconds(response.end_time()) == absl::ToUnixMicros(entry.time)) {
     parts_.metrics->JobEnded(response.state());
   }

@@ -1,4 +1,3 @@
-// TrainingService: jobs, their progress and what they made. training.proto says what each method promises.
 #ifndef DPAR_SERVER_SERVICES_TRAINING_SERVICE_H_
 #define DPAR_SERVER_SERVICES_TRAINING_SERVICE_H_
 
@@ -7,7 +6,7 @@
 
 namespace dpar {
 
-// WatchJob is on gRPC's callback API, so that a watcher holds no thread; the other methods are synchronous.
+// WatchJob uses gRPC's callback API, so a watcher holds no thread; the other methods are synchronous.
 class TrainingServiceImpl final
     : public v1::TrainingService::WithCallbackMethod_WatchJob<v1::TrainingService::Service> {
  public:
@@ -25,14 +24,12 @@ class TrainingServiceImpl final
   grpc::Status GetCertificate(grpc::ServerContext* context, const v1::GetCertificateRequest* request,
                               v1::Certificate* response) override;
 
-  // What a call is answered with, also over HTTP.
   absl::Status Answer(const Identity& caller, const v1::GetCertificateRequest& request,
                       v1::Certificate& response) const;
 
  private:
   absl::Status Submit(const grpc::ServerContext& context, const Identity& caller, const v1::CreateJobRequest& request,
                       v1::Job& response);
-  // Remembers a job that the budget or a limit kept out.
   void NoteRefusal(const v1::CreateJobRequest& request, const absl::Status& status) const;
   absl::Status Cancel(const Identity& caller, const v1::CancelJobRequest& request, v1::Job& response);
   absl::Status SendModel(grpc::ServerContext& context, const Identity& caller, const v1::DownloadModelRequest& request,

@@ -1,4 +1,3 @@
-// What watchers are told of a job.
 #ifndef DPAR_SERVER_SERVICES_WATCH_H_
 #define DPAR_SERVER_SERVICES_WATCH_H_
 
@@ -10,13 +9,12 @@
 
 namespace dpar {
 
-// What one message says of a job: its stored state, and its progress while it runs. Without sequence and time.
+// A job's stored state, and its progress while it runs; without sequence and time.
 v1::WatchJobResponse DescribeProgress(const v1::Job& job, const std::optional<Progress>& progress, absl::Time now);
 
-// Whether a job in this state has ended.
 bool IsTerminal(v1::Job::State state);
 
-// Whether two messages say the same, but for rates and times.
+// Equal but for rates and times.
 bool SaysTheSame(const v1::WatchJobResponse& a, const v1::WatchJobResponse& b);
 
 }  // namespace dpar

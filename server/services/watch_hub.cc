@@ -15,16 +15,14 @@
 namespace dpar {
 namespace {
 
-// A job is looked at that often when nothing was heard of it: notices can be lost, and other servers store progress.
+// How often a job is read without a notice: notices can be lost, and other servers store progress.
 constexpr absl::Duration kPeriod = absl::Seconds(1);
-// Two looks after each other, and so two messages to a watcher, are at least this far apart,
+// Least time between two messages to a watcher; more, up to kPeriod, when many watch a job: 5,000 messages a second.
 constexpr absl::Duration kSpacing = absl::Milliseconds(100);
-// and further, up to the period, where many watch one job: 5,000 messages a second for all of them together.
 constexpr absl::Duration kSpacingForOne = absl::Microseconds(200);
-// With what a look may come late, this keeps the promise of ten seconds.
+// Ten seconds are guaranteed; a look may be late.
 constexpr absl::Duration kHeartbeat = absl::Seconds(8);
 
-// What is read of jobs that are due.
 struct Sight {
   JobStandings standings;
   std::vector<Spend> spends;  // of those that ended
@@ -179,7 +177,7 @@ absl::Time WatchHub::Look(absl::Time now) {
   return next;
 }
 
-// A change that comes from here on makes the job due again, though it may be part of what is read next.
+// A change from here on makes the job due again, though the next read may include it.
 std::map<std::string, WatchHub::JobPointer> WatchHub::TakeDue(absl::Time now) {
   const absl::MutexLock lock(&mutex_);
   std::map<std::string, JobPointer> due;
@@ -201,7 +199,7 @@ WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, a
   }
   std::vector<std::string> names;
   std::map<std::string, std::optional<Progress>> progress;
-  // The board goes before the store: what a job says here is then never older than a state that is said to follow it.
+  // Board before store: then progress is never older than the state sent after it.
   for (const auto& [name, job] : jobs) {
     names.push_back(name);
     progress[name] = board_.Get(name);
@@ -220,14 +218,14 @@ WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, a
       states.emplace(name, look.status());
       continue;
     }
-    // An answer that stands already is not replaced.
+    // Does not replace an existing answer.
     const auto standing = look->standings.find(name);
     if (standing == look->standings.end()) {
       states.emplace(name, ResourceNotFound(name));
     } else if (!standing->second.ok()) {
       states.emplace(name, standing->second.status());
     } else {
-      // A job that runs on another server is known by what that one stored.
+      // A job on another server shows the progress that it stored.
       const v1::Job& job = *standing->second;
       if (!progress[name].has_value() && job.has_progress()) {
         progress[name] = FromProto(job.progress());
@@ -257,7 +255,7 @@ void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state,
     }
     const bool owed = watch->version_ == 0 || now - watch->last_sent_ >= kHeartbeat;
     if (!state.ok()) {
-      // A store that is away for a moment is no news to anybody who is owed none.
+      // A short outage of the store ends only watches that are owed a message.
       if (owed || !absl::IsUnavailable(state.status())) {
         EndWith(watch, state.status(), effects);
       }
@@ -300,7 +298,6 @@ void WatchHub::Schedule(const std::string& name, Job& job, absl::Time when) {
   agenda_.emplace(when, name);
 }
 
-// Makes a job due as soon as the one before allows.
 void WatchHub::Hasten(const std::string& name, Job& job) {
   const absl::Duration spacing =
       std::clamp(kSpacingForOne * static_cast<int64_t>(job.watches.size()), kSpacing, kPeriod);
@@ -309,7 +306,7 @@ void WatchHub::Hasten(const std::string& name, Job& job) {
   }
 }
 
-// Nothing is sent any more, and the job is forgotten with its last watcher. The sink is told when nothing holds it.
+// Stops sending and forgets the job with its last watcher. The sink is told once no lock is held.
 void WatchHub::EndWith(const std::shared_ptr<Watch>& watch, const absl::Status& status, Effects& effects) {
   if (watch->end_.has_value()) {
     return;

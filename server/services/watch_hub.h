@@ -1,9 +1,6 @@
-// One hub for everybody who watches a job.
-//
-// A watcher is an entry here and a call of gRPC's callback API; it has no thread. One thread looks at a job when it
-// changed, at most ten times a second, and otherwise every second: it reads the job once, makes one message of it, and
-// hands that to every watcher who wants it. A watcher whose last message is still on its way is left out, and gets the
-// newest state when it has taken that one, so that nothing queues up behind a slow caller.
+// One thread for all watchers of jobs. It reads a job when it changed, at most ten times a second, else every second,
+// and sends one message to all its watchers, which are calls of gRPC's callback API and hold no thread. A watcher that
+// has not taken its last message is skipped and later gets the newest state, so nothing queues up behind a slow caller.
 #ifndef DPAR_SERVER_SERVICES_WATCH_HUB_H_
 #define DPAR_SERVER_SERVICES_WATCH_HUB_H_
 
@@ -29,8 +26,7 @@
 
 namespace dpar {
 
-// Where a watcher's messages go. The hub calls it without holding a lock, one call at a time but for Cancel, and never
-// after End.
+// A watcher's message stream. The hub calls it without a lock, one call at a time except Cancel, and never after End.
 class WatchSink {
  public:
   WatchSink() = default;
@@ -38,15 +34,13 @@ class WatchSink {
   WatchSink& operator=(const WatchSink&) = delete;
   virtual ~WatchSink() = default;
 
-  // Starts to send a message. WatchHub::Sent follows when it was taken, or when it never will be.
+  // Starts sending. WatchHub::Sent follows when the message was taken or never will be.
   virtual void Send(std::shared_ptr<const v1::WatchJobResponse> message) = 0;
   // Gives up a message that is not taken: Sent follows.
   virtual void Cancel() = 0;
-  // Ends the stream.
   virtual void End(const absl::Status& status) = 0;
 };
 
-// One watcher. Made before it is admitted, so that its caller can go away meanwhile.
 class Watch {
  public:
   explicit Watch(WatchSink& sink) : sink_(sink) {}
@@ -55,7 +49,7 @@ class Watch {
   friend class WatchHub;
 
   WatchSink& sink_;
-  // What follows is the hub's, under its mutex.
+  // Guarded by the hub's mutex.
   std::string job_;
   int64_t sequence_ = 0;                         // of the last message, or what the caller has seen
   int64_t version_ = 0;                          // of the state that was sent last; 0 before the first
@@ -67,40 +61,34 @@ class Watch {
   int holds_ = 1;                                // reasons not to end yet: being admitted, sending, being cancelled
 };
 
-// Thread-safe. Database and board outlive it; it takes the board's listener for itself. Every watch that was admitted
-// is ended before it is destroyed, which the end of a gRPC server sees to.
+// Thread-safe. Database and board outlive it; it takes the board's listener. Every watch must end before it is
+// destroyed.
 class WatchHub {
  public:
-  // A watcher that has not taken a message for as long as `patience` (max_idle_seconds) is cancelled. Nobody is told
-  // how a job ended before `witness` has marked what it spent.
+  // Cancels watchers that take nothing for `patience` (max_idle_seconds). A job's end is told only after it is marked.
   WatchHub(Database& database, ProgressBoard& board, Witness& witness, absl::Duration patience);
   ~WatchHub();
   WatchHub(const WatchHub&) = delete;
   WatchHub& operator=(const WatchHub&) = delete;
 
-  // Starts the thread.
   void Start();
   // Ends every watch with UNAVAILABLE, now and later.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Admits a watch: it gets the job's present state soon, then every change and at least one message every ten
-  // seconds, all with sequence numbers above `after_sequence`, and the terminal one last. Sequence numbers are
-  // microseconds since 1970, so that they also rise over a restart. NOT_FOUND ends it when there is no such job.
+  // Sends the current state, every change, a message at least every ten seconds, and the terminal state last. Sequence
+  // numbers, above `after_sequence`, are microseconds since 1970: they rise over restarts. NOT_FOUND: no such job.
   void Join(const std::shared_ptr<Watch>& watch, const std::string& job, int64_t after_sequence)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends a watch that is not admitted.
   void Refuse(const std::shared_ptr<Watch>& watch, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The caller has gone away, admitted or not.
+  // The caller left, admitted or not.
   void Leave(const std::shared_ptr<Watch>& watch) ABSL_LOCKS_EXCLUDED(mutex_);
   // The last message was taken, or cannot be.
   void Sent(const std::shared_ptr<Watch>& watch, bool taken) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Looks at the jobs that are due at `now` and returns when the next one is. The thread does nothing else; a test can
-  // do it in the thread's place.
+  // Reads the jobs due at `now`; returns when the next is due. For the thread, or a test in its place.
   absl::Time Look(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // A job that somebody watches.
   struct Job {
     std::set<std::shared_ptr<Watch>> watches;
     v1::WatchJobResponse state;  // as last seen
@@ -109,7 +97,7 @@ class WatchHub {
     absl::Time due = absl::InfiniteFuture();
   };
   using JobPointer = std::shared_ptr<Job>;
-  // What is to be done to sinks once the mutex is free: gRPC may call back from within.
+  // Calls to sinks, made after the mutex is released: gRPC may call back from within.
   struct Effects {
     std::vector<std::pair<std::shared_ptr<Watch>, std::shared_ptr<const v1::WatchJobResponse>>> sends;
     std::vector<std::shared_ptr<Watch>> cancels;

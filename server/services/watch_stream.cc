@@ -26,7 +26,7 @@ WatchStream* WatchStream::Open(const ServiceParts& parts, grpc::CallbackServerCo
 void WatchStream::Admit() {
   call_.emplace(parts_.gate, context_, "TrainingService/WatchJob");
   absl::StatusOr<WatchTicket> ticket = call_->caller().ok() ? RunGuarded() : call_->caller().status();
-  // From either call on, this may be gone.
+  // Either call may destroy this.
   if (!ticket.ok()) {
     parts_.hub.Refuse(watch_, ticket.status());
     return;
@@ -35,7 +35,7 @@ void WatchStream::Admit() {
   parts_.hub.Join(watch_, ticket->job, ticket->after_sequence);
 }
 
-// As Gate does: a call must not take the server down with it.
+// As in Gate: a call must not end the server.
 absl::StatusOr<WatchTicket> WatchStream::RunGuarded() const {
   try {
     return admission_(*call_->caller());
@@ -50,7 +50,7 @@ void WatchStream::Send(std::shared_ptr<const v1::WatchJobResponse> message) {
 }
 
 void WatchStream::End(const absl::Status& status) {
-  // Whoever sees the end may open another stream at once.
+  // First: the caller may open another stream as soon as it sees the end.
   permit_.reset();
   const grpc::Status answer = call_.has_value() ? call_->End(status) : ToGrpcStatus(status);
   Finish(answer);

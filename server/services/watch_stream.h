@@ -1,4 +1,3 @@
-// A WatchJob call: the hub's messages on gRPC's callback API.
 #ifndef DPAR_SERVER_SERVICES_WATCH_STREAM_H_
 #define DPAR_SERVER_SERVICES_WATCH_STREAM_H_
 
@@ -21,20 +20,19 @@
 
 namespace dpar {
 
-// What somebody who may watch gets.
 struct WatchTicket {
   std::string job;
   int64_t after_sequence = 0;
   std::unique_ptr<StreamLimiter::Permit> permit;
 };
 
-// Owns itself until gRPC is done with the call.
+// A WatchJob call on gRPC's callback API. Owns itself until gRPC is done with the call.
 class WatchStream final : public grpc::ServerWriteReactor<v1::WatchJobResponse>, public WatchSink {
  public:
-  // Whether the caller may watch, and what. It reads the store.
+  // Whether the caller may watch, and what. Reads the store.
   using Admission = std::function<absl::StatusOr<WatchTicket>(const Identity& caller)>;
 
-  // The reactor of a new call. Who calls, and whether they may, is found out in parts.admissions.
+  // The call is authenticated and admitted in parts.admissions.
   static WatchStream* Open(const ServiceParts& parts, grpc::CallbackServerContext& context, Admission admission);
 
   void OnWriteDone(bool ok) override { parts_.hub.Sent(watch_, ok); }

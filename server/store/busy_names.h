@@ -1,11 +1,9 @@
-// Names that one caller of this process at a time works on.
 #ifndef DPAR_SERVER_STORE_BUSY_NAMES_H_
 #define DPAR_SERVER_STORE_BUSY_NAMES_H_
 
 #include <memory>
 #include <set>
 #include <string>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
@@ -15,13 +13,13 @@
 
 namespace dpar {
 
-// UNAVAILABLE: somebody else works under this name.
+// UNAVAILABLE / SERVER_UNAVAILABLE.
 absl::Status NameIsBusy();
 
-// Thread-safe. Outlives the holds that it gives.
+// Names that one caller in this process works on at a time. Thread-safe. Outlives its holds.
 class BusyNames {
  public:
-  // Waits for the name. UNAVAILABLE / SERVER_UNAVAILABLE when it stays taken.
+  // Waits for the name. UNAVAILABLE / SERVER_UNAVAILABLE when it stays taken for `patience`.
   absl::StatusOr<std::unique_ptr<NameHold>> Take(const std::string& name, absl::Duration patience)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -1,14 +1,13 @@
-// Where files live below the data directory, and nothing else does.
+// Paths of all files in the data directory.
 //
 //   dpar.sqlite               the store, unless it is a PostgreSQL
 //   lock                      held by the one running dpard when the store is here
 //   tls/ca.pem tls/ca.key tls/server.pem tls/server.key
 //   keys/signing.key keys/signing.pub keys/signing-keys.pem
-//   keys/lock                 held by whoever changes them
+//   keys/lock                 held while keys are changed
 //   operator.token            the first operator token
 //   address                   host:port that the running server listens on
-//   metrics-address           the same of its metrics and health
-//   page-address              the same of the operator's page
+//   metrics-address, page-address   the same of metrics and health, and of the operator's page
 //   audit.log                 who did what
 //   uploads/{tenant}/{id}     bytes of an open upload
 //   datasets/{tenant}/{id}/graph.sealed
@@ -25,8 +24,7 @@
 
 namespace dpar {
 
-// Paths below one data directory. Tenant, dataset, job and upload arguments are resource names (tenants/t/...), whose
-// ids were validated, so a path never leaves the directory.
+// Tenant, dataset, job and upload arguments are validated resource names, so a path never leaves the directory.
 class DataDirectory {
  public:
   explicit DataDirectory(std::string root) : root_(std::move(root)) {}
@@ -47,14 +45,12 @@ class DataDirectory {
   [[nodiscard]] std::string SigningKeyLock() const { return root_ + "/keys/lock"; }
   [[nodiscard]] std::string UploadFile(absl::string_view upload_name) const;
   [[nodiscard]] std::string DatasetFile(absl::string_view dataset_name) const;
-  // Every lease of a job writes to a directory of its own: a worker that lost its lease cannot spoil the files of the
-  // next.
+  // One for each lease: a worker that lost its lease cannot spoil the files of the next.
   [[nodiscard]] std::string AttemptDirectory(absl::string_view job_name, int64_t lease) const;
   [[nodiscard]] std::string WeightsFile(absl::string_view job_name, int64_t lease) const;
   [[nodiscard]] std::string ScriptFile(absl::string_view job_name, int64_t lease) const;
 
-  // Calls `visit` with the name and the path of everything that lies where resources of a collection ("uploads",
-  // "datasets", "jobs") do, known to the store or not. UNAVAILABLE when that cannot be listed.
+  // Visits all of a collection ("uploads", "datasets", "jobs"), known to the store or not. UNAVAILABLE on failure.
   using Visit = std::function<absl::Status(const std::string& name, const std::string& path)>;
   absl::Status ForEachResource(absl::string_view collection, const Visit& visit) const;
 

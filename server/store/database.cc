@@ -38,7 +38,7 @@ absl::StatusOr<std::vector<std::string>> Transaction::QueryTexts(absl::string_vi
 }
 
 absl::StatusOr<std::vector<Row>> Transaction::QueryNames(absl::string_view sql, const std::vector<std::string>& names) {
-  // Engines keep the texts of statements, so there is one, for as many names; the last of them fills it up.
+  // Engines cache query texts, so one text serves any number of names; the last name fills it up.
   constexpr size_t kNamesAtOnce = 32;
   std::vector<std::string> places;
   for (size_t i = 1; i <= kNamesAtOnce; ++i) {

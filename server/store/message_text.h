@@ -1,4 +1,3 @@
-// How messages and times stand in the store's columns.
 #ifndef DPAR_SERVER_STORE_MESSAGE_TEXT_H_
 #define DPAR_SERVER_STORE_MESSAGE_TEXT_H_
 
@@ -7,7 +6,6 @@
 #include <google/protobuf/timestamp.pb.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -17,25 +15,22 @@
 
 namespace dpar {
 
-// A message as JSON. Doubles round-trip.
+// As JSON; doubles round-trip. Reading back: DATA_LOSS / STORE_CORRUPT when the text is not that message.
 absl::StatusOr<std::string> MessageToText(const google::protobuf::Message& message);
-// DATA_LOSS / STORE_CORRUPT when the text is not that message.
 absl::Status TextToMessage(const std::string& text, google::protobuf::Message& message);
 
-// A message in base64, for what is read far more often than by people: a twentieth of what JSON takes to read.
+// In base64; reading takes a twentieth of JSON's time. For columns that people rarely read. Errors as above.
 std::string PackMessage(const google::protobuf::Message& message);
-// DATA_LOSS / STORE_CORRUPT when the text is not that message.
 absl::Status UnpackMessage(const std::string& text, google::protobuf::Message& message);
 
 google::protobuf::Timestamp ToTimestamp(int64_t microseconds);
 google::protobuf::Duration ToDuration(absl::Duration duration);
 int64_t ToMicroseconds(const google::protobuf::Timestamp& timestamp);
 
-// A column that may be NULL.
 Value TextOrNull(const std::string& text);
 Value TimeOrNull(bool present, const google::protobuf::Timestamp& timestamp);
 
-// NOT_FOUND / RESOURCE_NOT_FOUND, in the same words for what is absent and for what the caller may not know of.
+// NOT_FOUND / RESOURCE_NOT_FOUND, in the same words for an absent and for a forbidden resource.
 absl::Status ResourceNotFound(const std::string& name);
 
 }  // namespace dpar

@@ -57,7 +57,7 @@ absl::Status Once(Database& database, const RequestKey& key, absl::Time now, goo
                   const std::function<absl::Status(Transaction&)>& body) {
   return database.Write([&](Transaction& transaction) -> absl::Status {
     answer.Clear();
-    // The id is claimed before anything is done. Of two at once, the second waits here for the first to end.
+    // Claims the id before anything is done; a concurrent second request waits here for the first.
     DPAR_ASSIGN_OR_RETURN(const bool claimed,
                           ClaimAnswer(transaction, key.scope, key.request_id, key.fingerprint, now));
     if (!claimed) {

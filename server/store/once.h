@@ -13,7 +13,6 @@
 
 namespace dpar {
 
-// What tells one request from another: whose and which method, the caller's id for it, and its content.
 struct RequestKey {
   std::string scope;  // "{tenants/t or operator}:{Method}"
   std::string request_id;
@@ -22,13 +21,12 @@ struct RequestKey {
 RequestKey MakeRequestKey(absl::string_view parent, absl::string_view method, absl::string_view request_id,
                           const google::protobuf::Message& request);
 
-// The answer that was remembered for the request goes to `answer`; true when there was one. ALREADY_EXISTS /
-// REQUEST_ID_REUSED when the id was used for another request.
+// Fills `answer` with the remembered answer; true if there was one. ALREADY_EXISTS / REQUEST_ID_REUSED for a reused id.
 absl::StatusOr<bool> Recall(Transaction& transaction, const RequestKey& key, google::protobuf::Message& answer);
 absl::Status Remember(Transaction& transaction, const RequestKey& key, const google::protobuf::Message& answer,
                       absl::Time now);
 
-// Fills `answer` from what was remembered, or by `body`, whose effects and answer are stored in one transaction.
+// Recalls the answer, or runs `body` and stores its effects and answer in one transaction.
 absl::Status Once(Database& database, const RequestKey& key, absl::Time now, google::protobuf::Message& answer,
                   const std::function<absl::Status(Transaction&)>& body);
 

@@ -1,4 +1,4 @@
-// Page tokens of lists ordered by creation: the time and the name of the last item of the page before.
+// Page tokens of lists by creation: time and name of the last item before.
 #ifndef DPAR_SERVER_STORE_PAGING_H_
 #define DPAR_SERVER_STORE_PAGING_H_
 
@@ -19,11 +19,10 @@ struct PagePosition {
 
 std::string MakePageToken(const PagePosition& position);
 
-// The beginning for an empty token. INVALID_ARGUMENT / INVALID_FIELD unless it came from MakePageToken.
+// An empty token is the beginning. INVALID_ARGUMENT / INVALID_FIELD unless MakePageToken made it.
 absl::StatusOr<PagePosition> ParsePageToken(absl::string_view token);
 
-// Drops what was read past the page's size, to see whether there is more: the token of the next page, empty when this
-// is the last. Items have a name and a create_time.
+// Drops the item read past the page's size; returns the next token, empty on the last page.
 template <typename Item>
 std::string CutPage(std::vector<Item>& items, int64_t page_size) {
   if (static_cast<int64_t>(items.size()) <= page_size) {

@@ -6,7 +6,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/cleanup/cleanup.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
@@ -20,10 +19,12 @@
 namespace dpar {
 namespace {
 
-// Of one server, besides two that listen and hold names. PostgreSQL admits 100 by default.
+// Per server, besides one that listens and one that holds names. PostgreSQL admits 100 by default.
 constexpr int kMaxConnections = 16;
+// Of them for transactions that write: a read may hold its connection while the accountant computes.
+constexpr int kWriteConnections = 4;
 constexpr absl::Duration kConnectionWait = absl::Seconds(10);
-// How often a transaction runs before a conflict is reported, and the longest pause after the first.
+// Runs of a transaction before a conflict is reported, and the longest pause after the first.
 constexpr int kMaxRuns = 12;
 constexpr absl::Duration kFirstPause = absl::Milliseconds(2);
 // How often a name that another process holds is asked for again.
@@ -32,7 +33,7 @@ constexpr absl::string_view kBeginWrite = "BEGIN ISOLATION LEVEL READ COMMITTED"
 constexpr absl::string_view kNotify = "SELECT pg_notify('dpar', $1)";
 constexpr absl::string_view kBeginRead = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 
-// NO KEY: names and ids never change, so rows that refer to a guard can be added while it is held.
+// NO KEY: names and ids never change, so rows that refer to a held guard can be added.
 constexpr absl::string_view LockStatement(Guard guard) {
   switch (guard) {
     case Guard::kTenant:
@@ -71,15 +72,24 @@ class PostgresTransaction final : public Transaction {
   [[nodiscard]] absl::string_view for_update() const override { return " FOR NO KEY UPDATE"; }
   [[nodiscard]] absl::string_view skip_locked() const override { return " FOR NO KEY UPDATE SKIP LOCKED"; }
 
-  absl::Status Notify(const std::string& notice) override { return Run(kNotify, {notice}).status(); }
+  absl::Status Notify(const std::string& notice) override {
+    notices_.push_back(notice);
+    return absl::OkStatus();
+  }
+  // After the commit: PostgreSQL commits transactions that notify one after the other, and a notice may be lost.
+  void SendNotices() {
+    for (const std::string& notice : notices_) {
+      connection_.Run(kNotify, {notice}).status().IgnoreError();
+    }
+  }
 
-  // The commit of a transaction in which a statement failed is answered by a rollback, and no error.
+  // PostgreSQL answers COMMIT of a failed transaction with a rollback and no error.
   absl::Status Commit() {
     DPAR_ASSIGN_OR_RETURN(const PostgresConnection::Result result, Run("COMMIT", {}));
     return result.command_tag == "COMMIT" ? absl::OkStatus() : Unavailable("PostgreSQL rolled a transaction back");
   }
 
-  // Whether a statement failed in a way that running everything again may mend, whatever the body made of it.
+  // Whether running the transaction again may succeed, whatever the body returned.
   [[nodiscard]] bool conflicted() const { return conflicted_; }
 
  private:
@@ -91,19 +101,20 @@ class PostgresTransaction final : public Transaction {
 
   PostgresConnection& connection_;
   bool conflicted_ = false;
+  std::vector<std::string> notices_;
 };
 
-// Connections that are lent to one caller at a time.
 class Pool {
  public:
   explicit Pool(std::string uri) : uri_(std::move(uri)) {}
 
   // UNAVAILABLE when all are taken for too long, or none can be made.
-  absl::StatusOr<std::unique_ptr<PostgresConnection>> Take() ABSL_LOCKS_EXCLUDED(mutex_) {
+  absl::StatusOr<std::unique_ptr<PostgresConnection>> Take(bool writes) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       const absl::MutexLock lock(&mutex_);
-      const auto has_room = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lent_ < kMaxConnections; };
-      if (!mutex_.AwaitWithTimeout(absl::Condition(&has_room), kConnectionWait)) {
+      const int most = writes ? kMaxConnections : kMaxConnections - kWriteConnections;
+      const auto is_free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lent_ < most; };
+      if (!mutex_.AwaitWithTimeout(absl::Condition(&is_free), kConnectionWait)) {
         return Unavailable("the store is busy; try again");
       }
       ++lent_;
@@ -120,7 +131,7 @@ class Pool {
     return opened;
   }
 
-  // Takes a connection back, or the news that it is gone. One was lost: so are those that idled meanwhile.
+  // Takes a connection back, or null when it was lost: then the idle ones are dropped too.
   void Return(std::unique_ptr<PostgresConnection> connection) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
     --lent_;
@@ -138,8 +149,7 @@ class Pool {
   std::vector<std::unique_ptr<PostgresConnection>> idle_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Names held by this process: among its own callers by BusyNames, among processes by locks of one PostgreSQL session,
-// which end with it.
+// Names held by this process: BusyNames among its callers, locks of one PostgreSQL session among processes.
 class SharedNames {
  public:
   explicit SharedNames(std::string uri) : uri_(std::move(uri)) {}
@@ -230,11 +240,10 @@ class PostgresDatabase final : public Database {
   [[nodiscard]] bool shared() const override { return true; }
 
  private:
-  // A connection with a transaction begun. One that idled may have been lost, which its first statement shows: then all
-  // that idled are dropped, and a new one is used.
+  // A connection with a begun transaction. If an idle one turns out to be lost, drops all idle ones and opens another.
   absl::StatusOr<std::unique_ptr<PostgresConnection>> Begin(absl::string_view begin) {
     for (bool retried = false;; retried = true) {
-      DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, pool_.Take());
+      DPAR_ASSIGN_OR_RETURN(std::unique_ptr<PostgresConnection> connection, pool_.Take(begin == kBeginWrite));
       const absl::Status begun = connection->Run(begin, {}).status();
       if (begun.ok()) {
         return connection;
@@ -252,7 +261,7 @@ class PostgresDatabase final : public Database {
     bool settled = false;
     const absl::Cleanup give_back = [&] {
       if (!settled) {
-        // Its state is not known. Closing it rolls back whatever was open.
+        // In an unknown state. Closing rolls back what was open.
         connection.reset();
       }
       pool_.Return(std::move(connection));
@@ -264,6 +273,9 @@ class PostgresDatabase final : public Database {
     }
     conflicted = transaction.conflicted();
     settled = status.ok() || connection->Run("ROLLBACK", {}).ok();
+    if (status.ok()) {
+      transaction.SendNotices();
+    }
     return status;
   }
 
@@ -276,7 +288,6 @@ class PostgresDatabase final : public Database {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Database>> OpenPostgres(const std::string& uri) {
-  // To say at once when it cannot be reached.
   DPAR_RETURN_IF_ERROR(PostgresConnection::Open(uri).status());
   return std::make_unique<PostgresDatabase>(uri);
 }

@@ -18,7 +18,6 @@
 namespace dpar {
 namespace {
 
-// Types of PostgreSQL's catalogue that our columns and expressions have.
 constexpr Oid kInt8 = 20;
 constexpr Oid kInt2 = 21;
 constexpr Oid kInt4 = 23;
@@ -28,16 +27,14 @@ constexpr Oid kVoid = 2278;
 constexpr Oid kBool = 16;
 
 constexpr char kConnectTimeoutSeconds[] = "5";
-// A connection that hangs is given up, on both sides: a server process that lost its client, or whose client stands
-// still inside a transaction, would keep its locks.
+// Both sides give up a hanging connection: a lost or stalled client must not keep its locks.
 constexpr char kSessionSettings[] =
     "SET synchronous_commit = on; SET lock_timeout = '10s'; SET statement_timeout = '60s'; "
     "SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; "
     "SET tcp_keepalives_count = 3; SET client_min_messages = warning";
 using ResultPointer = std::unique_ptr<PGresult, decltype(&PQclear)>;
 
-// PostgreSQL's own words, on one line. They name tables and constraints, and in a violated one the key: ids, no content
-// of a graph.
+// PostgreSQL's message on one line. It names tables, constraints and violated keys: ids, no graph content.
 std::string Words(const char* message) {
   std::string words(absl::StripAsciiWhitespace(message == nullptr ? "" : message));
   std::replace(words.begin(), words.end(), '\n', ' ');
@@ -51,8 +48,8 @@ absl::Status StateError(absl::string_view state, const std::string& words) {
   if (absl::StartsWith(state, "23")) {
     return MakeError(absl::StatusCode::kAlreadyExists, v1::RESOURCE_EXISTS, words);
   }
-  // 08 connection, 25P03 idle in a transaction for too long, 53 resources (disk full, too many connections), 55P03 and
-  // 57 (lock and statement timeouts, shutdown), 58 the server's system; no state at all when the connection broke.
+  // 08 connection, 25P03 idle in transaction, 53 resources (disk, connections), 55P03 and 57 (lock and statement
+  // timeouts, shutdown), 58 system; no state when the connection broke.
   if (state.empty() || absl::StartsWith(state, "08") || state == "25P03" || state == "25006" ||
       absl::StartsWith(state, "53") || state == "55P03" || absl::StartsWith(state, "57") ||
       absl::StartsWith(state, "58")) {
@@ -70,7 +67,7 @@ absl::Status ResultError(PGconn* connection, const PGresult* result) {
   return StateError(state == nullptr ? "" : state, Words(primary != nullptr ? primary : PQerrorMessage(connection)));
 }
 
-// Parameters as libpq takes them: texts, and null pointers for NULL. Points into the values.
+// Parameters for libpq; null pointers for NULL. Points into the values.
 struct Parameters {
   explicit Parameters(const std::vector<Value>& values) {
     numbers.reserve(values.size());
@@ -135,7 +132,7 @@ absl::StatusOr<PostgresConnection::Result> ToResult(PGresult* raw) {
       values.push_back(std::move(value));
     }
   }
-  // Empty for statements that change nothing.
+  // Empty when nothing was changed.
   if (const char* changed = PQcmdTuples(raw); *changed != '\0' && !absl::SimpleAtoi(changed, &result.changed)) {
     return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, "PostgreSQL gave no count of rows");
   }
@@ -167,7 +164,7 @@ absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Open(con
   if (!connection->usable()) {
     return StoreUnavailable(Words(PQerrorMessage(raw)));
   }
-  // Errors come as results; notices would go to stderr.
+  // Errors come as results; drops notices, which would go to stderr.
   PQsetNoticeProcessor(
       raw, [](void*, const char*) {}, nullptr);
   const ResultPointer settled(PQexec(raw, kSessionSettings), &PQclear);

@@ -1,4 +1,3 @@
-// One connection to PostgreSQL: statements with typed parameters and results, and its errors as statuses.
 #ifndef DPAR_SERVER_STORE_POSTGRES_CONNECTION_H_
 #define DPAR_SERVER_STORE_POSTGRES_CONNECTION_H_
 
@@ -31,20 +30,16 @@ class PostgresConnection {
     int64_t changed = 0;      // rows that INSERT, UPDATE or DELETE touched
     std::string command_tag;  // "COMMIT", "ROLLBACK", ...
   };
-  // Runs one statement, prepared on first use. A violated constraint is ALREADY_EXISTS, a lost connection or a full
-  // disk UNAVAILABLE, and ABORTED a deadlock or conflict, after which the transaction should run again. Parameters as
-  // in CheckParameters.
+  // Runs one query, prepared on first use. Errors as Transaction::Query; ABORTED when the transaction should run again.
   absl::StatusOr<Result> Run(absl::string_view sql, const std::vector<Value>& parameters);
 
-  // False once the connection was lost.
   [[nodiscard]] bool usable() const { return PQstatus(raw_.get()) == CONNECTION_OK; }
 
-  // Waits for a notice on a channel that the connection listens to: its payload, or nothing within `patience`, or once
-  // `wake_descriptor` can be read. UNAVAILABLE when the connection is lost.
+  // Payloads of notices; none after `patience` or once `wake_descriptor` is readable. UNAVAILABLE when disconnected.
   absl::StatusOr<std::vector<std::string>> AwaitNotices(absl::Duration patience, int wake_descriptor);
 
  private:
-  // Its name, which stays.
+  // The statement's name; stays valid.
   absl::StatusOr<const char*> Prepare(absl::string_view sql);
 
   std::unique_ptr<PGconn, decltype(&PQfinish)> raw_;

@@ -11,7 +11,7 @@
 namespace dpar {
 namespace {
 
-// The listener asks for its wake-up at least that often, and waits that long before it connects again.
+// Upper bound of one wait, and the pause before reconnecting.
 constexpr absl::Duration kListenPatience = absl::Seconds(60);
 constexpr absl::Duration kReconnectWait = absl::Milliseconds(500);
 constexpr char kListen[] = "LISTEN dpar";
@@ -33,7 +33,7 @@ NoticeListener::~NoticeListener() {
 
 void NoticeListener::Loop() {
   while (!stopping_) {
-    // A lost connection comes back after a while; what was said meanwhile was missed.
+    // Reconnects after a while; notices sent meanwhile were missed.
     Hear().IgnoreError();
     if (!stopping_) {
       absl::SleepFor(kReconnectWait);

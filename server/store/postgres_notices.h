@@ -1,5 +1,4 @@
-// Notices between the processes that share a PostgreSQL. They make waiting shorter and nothing depends on them: one may
-// be lost with a connection or a process, and whoever waits for one also looks for itself now and then.
+// Notices between processes that share a PostgreSQL. They can be lost and only shorten waits: waiters also poll.
 #ifndef DPAR_SERVER_STORE_POSTGRES_NOTICES_H_
 #define DPAR_SERVER_STORE_POSTGRES_NOTICES_H_
 
@@ -13,7 +12,6 @@
 
 namespace dpar {
 
-// A thread that hears notices, until this is destroyed.
 class NoticeListener {
  public:
   NoticeListener(std::string uri, Database::Listener listener);

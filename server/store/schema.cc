@@ -10,30 +10,18 @@
 namespace dpar {
 namespace {
 
-// Times are microseconds since 1970 in UTC, keys and salts hex. Events and declarations are JSON, a job's messages
-// (spec, plan, evaluation, progress) packed (message_text.h).
-//
-// tokens: scopes are names of v1::Scope with commas between them; none is all. Of the tokens with the same
-// certificate_uri at most one is not revoked, which the index enforces and by which callers are found.
-//
-// budgets: frozen_reason says why no job is admitted; it is empty for one that is as it should be (server/witness).
-// max_degree is the smallest degree promise of a dataset with this budget, deleted ones too: the graphs that the cap is
-// about.
-//
-// datasets: stored_bytes is the size of its file, rounded up to a power of two.
-//
-// jobs: lease counts how often a job was leased and is the fencing token of the attempt that runs. request_fingerprint
-// is that of the request which made the job, whose name follows from the request's id. Every index that a reservation
-// does not touch is a page less to write: one holds jobs that started, one jobs that ended, and a dataset's live jobs
-// are found among its tenant's. (An index of jobs in one state would have SQLite plan every query by state again
-// whenever it is run, to see which state is asked for.)
-//
-// What every job writes (jobs, ledger_entries, outputs) has no references: PostgreSQL looks up and locks a row for
-// each, which jobs of one tenant then share. Rows that others name are never removed (a dataset is marked as deleted),
-// and a reservation and a release hold the rows that theirs name, so the references would guard nothing that could
-// happen.
-//
-// witness_ids: the witness directories that the store was served with, oldest first (server/witness/pairing.h).
+// Times are microseconds since 1970 in UTC, keys and salts hex, events and declarations JSON, job messages packed.
+// tokens: scopes are v1::Scope names with commas; none is all. The index allows one unrevoked token for each URI.
+// budgets: frozen_reason is empty unless frozen (server/witness). max_degree is the smallest degree promise of the
+// budget's datasets, deleted ones too: the graphs that the cap concerns.
+// datasets: stored_bytes is the file's size, rounded up to a power of two.
+// jobs: lease counts leases and is the running attempt's fencing token. The name follows from the request's id;
+// request_fingerprint is that of the request. Each index that a reservation does not touch saves a page write: one
+// holds started jobs, one ended jobs; a dataset's live jobs are found among its tenant's. (With an index of one state,
+// SQLite would plan queries by state anew at every run.)
+// jobs, ledger_entries and outputs have no references: PostgreSQL would look up and lock a row for each, which jobs of
+// one tenant share. Referenced rows are never removed (datasets are marked), and reservations and releases lock them.
+// witness_ids: the witness directories that served the store, oldest first (server/witness/pairing.h).
 constexpr const char* kVersion1 = R"sql(
 CREATE TABLE tenants (
   name TEXT PRIMARY KEY,
@@ -161,12 +149,12 @@ CREATE TABLE witness_ids (
   time BIGINT NOT NULL,
   reason TEXT NOT NULL)
 )sql";
-// A certificate is 5 to 9 kB, mostly base64, and compressing it took longer than the rest of what ends a job.
+// Certificates are 5 to 9 kB of base64; compressing them took longer than the rest of ending a job.
 constexpr const char* kVersion1OfPostgres = "ALTER TABLE outputs ALTER COLUMN envelope SET STORAGE EXTERNAL";
 
 constexpr std::array<SchemaStep, kSchemaVersion> kSteps = {{{kVersion1, kVersion1OfPostgres}}};
 
-// Two servers that start at once on an empty store.
+// For two servers that start at once on an empty store.
 constexpr absl::Duration kMigrationPatience = absl::Minutes(1);
 
 absl::Status RunStatements(Transaction& transaction, absl::string_view text) {
@@ -176,7 +164,6 @@ absl::Status RunStatements(Transaction& transaction, absl::string_view text) {
   return absl::OkStatus();
 }
 
-// 0 for a store that has none yet.
 absl::StatusOr<int64_t> StoredVersion(Transaction& transaction) {
   return transaction.QueryInt("SELECT COALESCE(MAX(version), 0) FROM schema_version", {});
 }

@@ -1,11 +1,9 @@
-// The embedded engine: one connection that writes, and as many that read as there are readers at once. In WAL mode
+// The embedded engine: one writing connection, and as many reading ones as there are concurrent readers. In WAL mode
 // readers see the last commit and never wait for the writer. One process has the store to itself.
 //
-// Transactions that arrive while one is being written are committed together: a commit waits for the disk, and that is
-// most of what a transaction takes. One of their threads leads, and runs all their bodies, each in a savepoint of its
-// own. Each sees what those before it in the group did, and nobody is answered before the commit that makes it durable
-// for all of them. If that fails, none of them happened, and all of them hear so: also one that was refused, since what
-// it was refused for may never have happened.
+// Group commit: transactions that arrive during a commit, which waits for the disk, are committed together. One of
+// their threads runs all bodies, each in a savepoint; each sees the effects of those before it, and all are answered
+// after the common commit. If it fails, all fail, also refused ones: the reason may never have happened.
 #include <sqlite3.h>
 
 #include <exception>
@@ -28,14 +26,11 @@ namespace dpar {
 namespace {
 
 constexpr int kBusyTimeoutMilliseconds = 10'000;
-// Connections that are kept for later reads, and what each keeps in memory: a burst of readers must not leave much
-// behind.
+// Idle connections kept for reads, and the cache of each: a burst of readers must not leave much behind.
 constexpr size_t kMaxIdleReaders = 16;
 constexpr int kReaderCacheKibibytes = 2'000;
-// How long the log may grow before its pages go to the database, 16 MiB: the longer, the more changes of a page become
-// one. A reservation writes about ten pages.
+// Pages in the log before a checkpoint (16 MiB): more changes of a page merge. A reservation writes about ten.
 constexpr int kCheckpointPages = 4096;
-// What the connection that writes keeps of the database in memory, at most. What it keeps it need not read again.
 constexpr int kWriterCacheKibibytes = 65'536;
 
 absl::Status SqliteError(sqlite3* connection, int code) {
@@ -66,7 +61,7 @@ int Bind(sqlite3_stmt* statement, int index, const Value& value) {
     return sqlite3_bind_double(statement, index, *real);
   }
   if (const auto* text = std::get_if<std::string>(&value)) {
-    // Not copied: the bindings are cleared before whoever called gets its parameters back.
+    // Not copied: bindings are cleared before the call returns.
     return sqlite3_bind_text64(statement, index, text->data(), text->size(), SQLITE_STATIC, SQLITE_UTF8);
   }
   return sqlite3_bind_null(statement, index);
@@ -87,13 +82,12 @@ Value Column(sqlite3_stmt* statement, int column) {
   }
 }
 
-// A prepared statement, and which of SQLite's parameters $1, $2, ... are; 0 for one that does not occur.
 struct Prepared {
   std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)> statement{nullptr, &sqlite3_finalize};
   std::vector<int> indexes;
 };
 
-// A connection and the statements that were prepared on it. Statements are a fixed set of texts, so none is dropped.
+// A connection and its prepared statements: a fixed set of texts, so none is dropped.
 class Connection {
  public:
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& path, int cache_kibibytes) {
@@ -116,7 +110,7 @@ class Connection {
 
   [[nodiscard]] sqlite3* raw() const { return raw_.get(); }
 
-  // Runs a statement without parameters or results, which is prepared on first use.
+  // For a statement without parameters or results, prepared on first use.
   absl::Status Run(absl::string_view sql) {
     DPAR_ASSIGN_OR_RETURN(const Prepared* const prepared, Prepare(sql, 0));
     const int code = sqlite3_step(prepared->statement.get());
@@ -125,7 +119,6 @@ class Connection {
     return status;
   }
 
-  // The statement, ready for as many parameters.
   absl::StatusOr<const Prepared*> Prepare(absl::string_view sql, size_t parameters) {
     auto found = statements_.find(sql);
     if (found == statements_.end()) {
@@ -152,7 +145,6 @@ class Connection {
     return code == SQLITE_OK ? absl::OkStatus() : SqliteError(raw_.get(), code);
   }
 
-  // Statements go before their connection.
   std::unique_ptr<sqlite3, decltype(&sqlite3_close)> raw_;
   absl::flat_hash_map<std::string, Prepared> statements_;
 };
@@ -197,7 +189,7 @@ class SqliteTransaction final : public Transaction {
     return sqlite3_changes64(connection_.raw());
   }
 
-  // A transaction that writes has the whole store to itself.
+  // A writing transaction has the whole store to itself.
   absl::Status Lock(Guard /*guard*/, const std::string& /*name*/) override { return absl::OkStatus(); }
   [[nodiscard]] absl::string_view for_update() const override { return ""; }
   [[nodiscard]] absl::string_view skip_locked() const override { return ""; }
@@ -213,8 +205,7 @@ class SqliteTransaction final : public Transaction {
   std::vector<std::string> notices_;
 };
 
-// Rolls back what is open when it goes, also when memory runs out. The error that ended the transaction is the one to
-// report; closing it cannot fail in a way that keeps it open.
+// Rolls back what is open, also when memory runs out. Ignores errors: the one that ended the transaction is reported.
 class RollBackUnlessCommitted {
  public:
   explicit RollBackUnlessCommitted(Connection& connection) : connection_(connection) {}
@@ -226,14 +217,14 @@ class RollBackUnlessCommitted {
     }
   }
 
-  // False also when an error had SQLite roll everything back by itself.
+  // False also when SQLite rolled back by itself after an error.
   [[nodiscard]] bool open() const { return sqlite3_get_autocommit(connection_.raw()) == 0; }
 
  private:
   Connection& connection_;
 };
 
-// A transaction that waits to be committed. Its caller waits for `done`.
+// A transaction that waits to be committed; its caller waits for `done`.
 struct WriteTurn {
   explicit WriteTurn(const Database::Body& its_body) : body(its_body) {}
 
@@ -244,7 +235,7 @@ struct WriteTurn {
   bool done = false;
 };
 
-// Runs one body of a group in a savepoint. An error is one of the savepoint itself, and ends the group.
+// Runs one body in a savepoint. An error is the savepoint's own, and ends the group.
 absl::Status RunTurn(Connection& connection, const RollBackUnlessCommitted& whole, WriteTurn& turn) {
   DPAR_RETURN_IF_ERROR(connection.Run("SAVEPOINT turn"));
   SqliteTransaction transaction(connection);
@@ -254,7 +245,7 @@ absl::Status RunTurn(Connection& connection, const RollBackUnlessCommitted& whol
     turn.thrown = std::current_exception();
   }
   if (!whole.open()) {
-    // An error of this body's, and yet nobody's fault in the group: whoever tries again may succeed.
+    // One body's error rolled all back; the others did nothing wrong and may try again.
     return StoreUnavailable(absl::StrCat("SQLite rolled a group of transactions back: ", turn.status.message()));
   }
   if (turn.thrown != nullptr || !turn.status.ok()) {
@@ -273,7 +264,6 @@ absl::Status RunRead(Connection& connection, const Database::Body& body) {
   return connection.Run("COMMIT");
 }
 
-// Runs them all and commits those that succeeded.
 absl::Status RunGroup(Connection& connection, const std::vector<WriteTurn*>& group) {
   DPAR_RETURN_IF_ERROR(connection.Run("BEGIN IMMEDIATE"));
   const RollBackUnlessCommitted whole(connection);
@@ -282,7 +272,7 @@ absl::Status RunGroup(Connection& connection, const std::vector<WriteTurn*>& gro
     DPAR_RETURN_IF_ERROR(RunTurn(connection, whole, *turn));
     any = any || (turn->thrown == nullptr && turn->status.ok());
   }
-  // A commit would wait for the disk, also for what was rolled back to its savepoint.
+  // Even an empty commit would wait for the disk.
   return any ? connection.Run("COMMIT") : absl::OkStatus();
 }
 
@@ -333,8 +323,7 @@ class SqliteDatabase final : public Database {
   [[nodiscard]] bool shared() const override { return false; }
 
  private:
-  // Waits until another thread has run this turn: empty then. Or until this thread is to run all turns that wait, in
-  // the order in which they came, its own among them.
+  // Waits until another thread has run this turn (empty), or this one must run all waiting turns, its own included.
   std::vector<WriteTurn*> AwaitTurn(WriteTurn& turn) ABSL_LOCKS_EXCLUDED(turns_mutex_) {
     const absl::MutexLock lock(&turns_mutex_);
     waiting_.push_back(&turn);

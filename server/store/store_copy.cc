@@ -11,10 +11,8 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
-#include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -29,12 +27,11 @@ constexpr int kBusyTimeoutMilliseconds = 10'000;
 constexpr int kNoSuchProgram = 127;
 constexpr int kKilled = -1;
 
-// How psql ends when it, or a statement of its script, fails. Either way its one transaction was rolled back; what it
-// says when the connection breaks is another code.
+// psql's exit codes after which its one transaction was rolled back. A broken connection has another code.
 constexpr int kPsqlFatal = 1;
 constexpr int kPsqlStatementFailed = 3;
 
-// Also those that the dump does not know, as when a newer store is replaced by an older backup.
+// Also tables that the dump does not know, as when an older backup replaces a newer store.
 constexpr char kDropAllTables[] =
     "DO $$ DECLARE found record; BEGIN "
     "FOR found IN SELECT schemaname, tablename FROM pg_catalog.pg_tables WHERE schemaname = current_schema() LOOP "
@@ -57,7 +54,7 @@ absl::StatusOr<SqliteHandle> OpenHandle(const std::string& path, int flags) {
   return handle;
 }
 
-// A URI without its password, which would be seen by everybody who lists processes, and the password.
+// The URI without its password, which process lists would show, and the password.
 struct Connection {
   std::string conninfo;
   std::string password;
@@ -84,7 +81,6 @@ absl::StatusOr<Connection> SplitUri(const std::string& uri) {
   return connection;
 }
 
-// Everything from a descriptor.
 std::string ReadAll(int descriptor) {
   std::string text;
   char buffer[4096];
@@ -95,13 +91,12 @@ std::string ReadAll(int descriptor) {
   return text;
 }
 
-// How a program ended, and what it said on stderr.
 struct ToolEnd {
   int exit_code = 0;  // kKilled when it was ended by a signal
   std::string words;
 };
 
-// Runs a program of PostgreSQL's to its end. FAILED_PRECONDITION when there is none.
+// Runs one of PostgreSQL's programs to its end. FAILED_PRECONDITION when it is not installed.
 absl::StatusOr<ToolEnd> RunTool(std::vector<std::string> arguments, const std::string& password) {
   const std::string program = arguments[0];
   std::vector<std::string> variables;
@@ -160,7 +155,7 @@ absl::StatusOr<std::string> FirstText(Transaction& transaction, absl::string_vie
 absl::Status CopySqlite(const std::string& from, const std::string& to, const StageReport& report) {
   DPAR_ASSIGN_OR_RETURN(const SqliteHandle source, OpenHandle(from, SQLITE_OPEN_READWRITE));
   DPAR_ASSIGN_OR_RETURN(const SqliteHandle copy, OpenHandle(to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
-  // The steps below see one moment: without this, every commit of a server in between would start the copy anew.
+  // Pins one snapshot: else every commit would restart the copy.
   if (sqlite3_exec(source.get(), "BEGIN; SELECT COUNT(*) FROM sqlite_master", nullptr, nullptr, nullptr) != SQLITE_OK) {
     return CopyError(source.get(), absl::StrCat("read ", from));
   }
@@ -198,7 +193,7 @@ absl::Status CheckSqlite(const std::string& path) {
 
 absl::Status DumpPostgres(const std::string& uri, Transaction& transaction, const std::string& to) {
   DPAR_ASSIGN_OR_RETURN(const Connection connection, SplitUri(uri));
-  // pg_dump takes as long as it takes, and its snapshot lasts as long as this transaction.
+  // pg_dump may take long, and its snapshot lasts as long as this transaction.
   DPAR_RETURN_IF_ERROR(transaction.Execute("SET LOCAL idle_in_transaction_session_timeout = 0", {}).status());
   DPAR_ASSIGN_OR_RETURN(const std::string snapshot, FirstText(transaction, "SELECT pg_export_snapshot()"));
   DPAR_ASSIGN_OR_RETURN(const ToolEnd end,
@@ -238,7 +233,7 @@ absl::Status WritePostgresScript(const std::string& dump, const std::string& to)
 }
 
 absl::Status ReplacePostgres(const std::string& uri, const std::string& script) {
-  // What psql says in more words than terse ones holds rows of the script: keys, and hashes of tokens.
+  // Terse, because longer messages quote rows of the script: keys, and hashes of tokens.
   DPAR_ASSIGN_OR_RETURN(const Connection connection, SplitUri(uri));
   DPAR_ASSIGN_OR_RETURN(
       const ToolEnd end,

@@ -25,7 +25,7 @@ std::string ScopesText(const v1::Token& token) {
   });
 }
 
-// False when a name is none. A scope that is not understood must not be left out: no scope at all is every scope.
+// False for an unknown name. It must not be skipped: no scope at all means every scope.
 bool ParseScopes(const std::string& text, v1::Token& token) {
   for (const absl::string_view name : absl::StrSplit(text, ',', absl::SkipEmpty())) {
     v1::Scope scope = v1::SCOPE_UNSPECIFIED;
@@ -96,7 +96,7 @@ absl::Status InsertToken(Transaction& transaction, const StoredToken& stored) {
   const std::string parent = stored.tenant.empty() ? std::string(kOperatorParent) : stored.tenant;
   const int64_t create_time = ToMicroseconds(token.create_time());
   if (!token.certificate_uri().empty()) {
-    // One that has expired gives its URI up, which the index knows of revoked ones only.
+    // An expired token gives its URI up; the index excludes revoked ones only.
     DPAR_RETURN_IF_ERROR(
         transaction
             .Execute("UPDATE tokens SET revoke_time = $1 WHERE certificate_uri = $2 AND revoke_time IS NULL AND "

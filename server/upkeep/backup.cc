@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Copies of the store, when datasets are deleted while their files are copied.
+// Copies of the store when datasets are deleted during the backup.
 constexpr int kMaxTries = 5;
 constexpr char kPartSuffix[] = ".part";
 constexpr unsigned kPrivate = 0600;
@@ -35,7 +35,7 @@ std::string Relative(const DataDirectory& directory, const std::string& path) {
   return std::string(absl::StripPrefix(path, directory.root() + "/"));
 }
 
-// What is kept besides the store and what its rows name. The log is copied as far as it is.
+// What is kept besides the store and the files of its rows. The audit log is copied as far as it goes.
 absl::StatusOr<std::vector<std::string>> OtherFiles(const DataDirectory& directory) {
   std::vector<std::string> files;
   for (const std::string& one : {directory.OperatorToken(), directory.AuditLog(), directory.CaCertificate(),
@@ -48,8 +48,7 @@ absl::StatusOr<std::vector<std::string>> OtherFiles(const DataDirectory& directo
   return files;
 }
 
-// The signing keys as they are at one moment: two looks at all of them that agree. They are changed one after the
-// other.
+// The signing keys at one moment: two equal reads of all files, which are replaced one by one.
 absl::StatusOr<std::map<std::string, std::string>> ReadKeys(const DataDirectory& directory) {
   const auto look = [&]() -> absl::StatusOr<std::map<std::string, std::string>> {
     std::map<std::string, std::string> keys;
@@ -105,13 +104,12 @@ class Backup {
  private:
   [[nodiscard]] std::string Inside(const std::string& path) const { return absl::StrCat(part_, "/", path); }
 
-  // The store, and the files that its rows name.
   absl::StatusOr<std::vector<NamedFile>> CopyStore() {
     std::vector<NamedFile> named;
     const bool postgres = !place_.postgres_uri.empty();
     const std::string copy = postgres ? kPostgresDump : kSqliteCopy;
     DPAR_RETURN_IF_ERROR(RemoveTree(Inside(copy)));
-    // Filled where it is, so that nobody else may ever read it.
+    // Made private first, then filled.
     DPAR_RETURN_IF_ERROR(WriteFileDurably(Inside(copy), "", kPrivate));
     if (postgres) {
       DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenPostgres(place_.postgres_uri));
@@ -169,7 +167,7 @@ class Backup {
     for (const std::string& path : others) {
       DPAR_RETURN_IF_ERROR(CopyOne(path, meter));
     }
-    // After the store: every key that signed what is in it is among them.
+    // After the store, so that every key that signed its certificates is included.
     DPAR_ASSIGN_OR_RETURN(const auto keys, ReadKeys(place_.directory));
     for (const auto& [path, bytes] : keys) {
       DPAR_RETURN_IF_ERROR(MakeParentDirectory(Inside(path)));
@@ -185,7 +183,7 @@ class Backup {
     return absl::OkStatus();
   }
 
-  // Files of an earlier copy of the store that the last one does not name.
+  // Removes files that only an earlier copy of the store named.
   absl::Status Prune(const std::vector<NamedFile>& named) {
     std::set<std::string> needed = {kSqliteCopy, kPostgresDump};
     for (const NamedFile& file : named) {

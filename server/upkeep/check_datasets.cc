@@ -26,7 +26,6 @@ struct Counts {
   int64_t strangers = 0;
 };
 
-// Whether the store knows the dataset now.
 absl::StatusOr<bool> IsKnown(Database& database, const std::string& name) {
   const absl::Status found =
       database.Read([&](Transaction& transaction) { return GetDataset(transaction, name).status(); });
@@ -69,8 +68,7 @@ absl::Status ForEachDataset(Database& database, const std::function<absl::Status
   return absl::OkStatus();
 }
 
-// Calls `visit` with the path of everything below a directory that is not one itself. What the server removes meanwhile
-// is passed over.
+// Visits every file below a directory; skips what the server removes meanwhile.
 absl::Status ForEachFile(const fs::path& directory, const std::function<absl::Status(const fs::path&)>& visit) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();
@@ -89,7 +87,7 @@ absl::Status ForEachFile(const fs::path& directory, const std::function<absl::St
   return absl::OkStatus();
 }
 
-// datasets/{tenant}/{id}/graph.sealed as tenants/{tenant}/datasets/{id}; empty for any other path.
+// Maps datasets/{tenant}/{id}/graph.sealed to its name; empty for any other path.
 std::string DatasetOf(const DataDirectory& directory, const fs::path& file) {
   const std::vector<fs::path> parts(file.begin(), file.end());
   if (parts.size() != 4) {

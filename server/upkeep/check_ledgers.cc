@@ -14,7 +14,6 @@
 namespace dpar {
 namespace {
 
-// What is wrong with a budget; empty when nothing is.
 absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string& budget_id,
                                     const KeyReader& read_keys) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> envelopes, Envelopes(transaction, budget_id));

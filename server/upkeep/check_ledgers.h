@@ -1,4 +1,3 @@
-// An operator's question to the store: does every ledger add up, and is it the one that certificates were signed for?
 #ifndef DPAR_SERVER_UPKEEP_CHECK_LEDGERS_H_
 #define DPAR_SERVER_UPKEEP_CHECK_LEDGERS_H_
 
@@ -13,11 +12,9 @@
 
 namespace dpar {
 
-// Verifies the chain of every budget against its cached sums and against the entries that this server's certificates
-// were signed for: so every model that was released has its posted entry. Writes a line for each budget at fault and a
-// summary; returns how many there are. `read_keys` reads all that this server ever signed with; it is asked after each
-// budget's certificates were read, since a server that runs meanwhile may have begun to sign with another. Time grows
-// with all entries, memory with the largest page.
+// Verifies every budget's chain against its sums and against the entries that this server's certificates were signed
+// for, so every released model has its post. Writes a line for each fault and a summary; returns the number of faults.
+// Calls `read_keys` (all keys ever) after reading a budget's certificates: a running server may rotate keys.
 using KeyReader = std::function<absl::StatusOr<std::vector<KnownKey>>()>;
 absl::StatusOr<int64_t> CheckLedgers(Database& database, const KeyReader& read_keys, std::ostream& out);
 

@@ -13,7 +13,6 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/certificate/digest.h"
-#include "core/error.h"
 #include "core/status_macros.h"
 #include "server/auth/signing_keys.h"
 #include "server/directory_lock.h"
@@ -33,7 +32,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kMaxReason = 500;
 
-// Released models are what their rows say. Those of a job that vanish with it meanwhile are no fault.
+// Compares released models with their rows. Files that vanish with their job meanwhile are no fault.
 absl::StatusOr<int64_t> CheckModels(Database& database, const DataDirectory& directory, std::ostream& out) {
   using Files = std::vector<NamedFile>;
   DPAR_ASSIGN_OR_RETURN(const Files files, ReadFrom(database, [&](Transaction& transaction) {
@@ -77,7 +76,7 @@ absl::StatusOr<std::string> DatasetNames(Database& database, const std::string& 
   return absl::StrJoin(names, ", ");
 }
 
-// A ledger without a mark cannot be told from one that was rolled back.
+// A rolled back ledger cannot be detected without a mark.
 void WarnOfUnmarked(const WitnessReport& report, const std::string& witness_directory, std::ostream& out) {
   if (!report.unmarked.empty()) {
     out << report.unmarked.size() << " budgets have spent something and have no mark in " << witness_directory
@@ -87,7 +86,7 @@ void WarnOfUnmarked(const WitnessReport& report, const std::string& witness_dire
   }
 }
 
-// Marks of another store say nothing: a line when they are, and how many faults that is.
+// Reports marks of another store; returns the number of faults.
 absl::StatusOr<int64_t> CheckPair(Database& database, const MarkDirectory& marks, std::ostream& out) {
   const absl::Status paired = CheckPaired(database, marks);
   if (!paired.ok() && !absl::IsFailedPrecondition(paired) && !absl::IsDataLoss(paired)) {

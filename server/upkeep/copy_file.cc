@@ -14,7 +14,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "core/atomic_file.h"
 #include "core/certificate/digest.h"
@@ -77,7 +76,7 @@ absl::StatusOr<BackedUpFile> CopyFileDurably(const std::string& from, const std:
     meter.Add(static_cast<int64_t>(bytes));
   }
   DPAR_RETURN_IF_ERROR(target.Commit());
-  // Of the copy, as it can be read back.
+  // Read back from the copy.
   DPAR_ASSIGN_OR_RETURN(BackedUpFile copied, DescribeFile(to, path));
   if (copied.bytes != target.size()) {
     return absl::DataLossError(absl::StrCat(to, " is not as long as what was written to it"));

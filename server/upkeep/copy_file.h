@@ -1,4 +1,3 @@
-// Copies of files that are whole, durable and checked.
 #ifndef DPAR_SERVER_UPKEEP_COPY_FILE_H_
 #define DPAR_SERVER_UPKEEP_COPY_FILE_H_
 
@@ -12,13 +11,12 @@
 
 namespace dpar {
 
-// Tells whoever waits how far a long copy is: a line a second at most, and none in the first second.
+// Reports progress: at most a line a second, none in the first.
 class CopyMeter {
  public:
   CopyMeter(std::string what, int64_t total_bytes, std::ostream& out);
 
   void Add(int64_t bytes) { Reach(done_ + bytes); }
-  // So many are done in all.
   void Reach(int64_t bytes);
 
  private:
@@ -30,15 +28,13 @@ class CopyMeter {
   int64_t done_ = 0;
 };
 
-// Copies a file to a place that is made for it, for its owner only, atomically and durably. What was copied, with
-// `path` as it is given. NOT_FOUND when there is no such file.
+// For its owner only, atomic and durable; describes the copy under `path`. NOT_FOUND without a source.
 absl::StatusOr<BackedUpFile> CopyFileDurably(const std::string& from, const std::string& to, const std::string& path,
                                              CopyMeter& meter);
 
-// Makes the bytes of a file, and its name, durable.
+// Makes a file's bytes and name durable.
 absl::Status SyncFile(const std::string& path);
 
-// A file's size and digest.
 absl::StatusOr<BackedUpFile> DescribeFile(const std::string& file, const std::string& path);
 
 }  // namespace dpar

@@ -15,7 +15,7 @@ namespace {
 constexpr absl::string_view kTitle = "dpar-backup 1";
 constexpr absl::string_view kDigestLine = "sha256 ";
 constexpr size_t kHashDigits = 64;
-// Title, when, by what, one file, digest.
+// Title, time, version, one file, digest.
 constexpr size_t kFewestLines = 5;
 
 absl::Status Unreadable(absl::string_view what) {
@@ -23,7 +23,7 @@ absl::Status Unreadable(absl::string_view what) {
                                           "; nothing was restored. Take another backup"));
 }
 
-// Names below a directory, without a step up or a name that hides.
+// No "..", and no hidden name.
 bool IsInside(absl::string_view path) {
   const std::vector<absl::string_view> parts = absl::StrSplit(path, '/');
   return std::none_of(parts.begin(), parts.end(),
@@ -31,7 +31,7 @@ bool IsInside(absl::string_view path) {
 }
 
 bool ReadFileLine(absl::string_view line, BackedUpFile& file) {
-  // The path is the rest, whatever is in it.
+  // The path may contain spaces.
   const std::vector<absl::string_view> words = absl::StrSplit(line, absl::MaxSplits(' ', 3));
   if (words.size() != 4 || words[0] != "file" || words[1].size() != kHashDigits || !HexDecode(words[1]).ok() ||
       !absl::SimpleAtoi(words[2], &file.bytes) || file.bytes < 0 || !IsInside(words[3])) {

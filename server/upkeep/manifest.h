@@ -1,4 +1,3 @@
-// What a backup consists of.
 #ifndef DPAR_SERVER_UPKEEP_MANIFEST_H_
 #define DPAR_SERVER_UPKEEP_MANIFEST_H_
 
@@ -12,7 +11,6 @@
 namespace dpar {
 
 inline constexpr char kManifestFile[] = "MANIFEST";
-// The store in a backup, by its engine.
 inline constexpr char kSqliteCopy[] = "dpar.sqlite";
 inline constexpr char kPostgresDump[] = "store.pgdump";
 
@@ -29,15 +27,14 @@ struct Manifest {
   std::string software;             // "dpard 1.2.3"
   std::vector<BackedUpFile> files;  // by path, each once; the store is one of them
 
-  // Whether the store is a dump of PostgreSQL's.
   [[nodiscard]] bool is_postgres() const;
   [[nodiscard]] int64_t total_bytes() const;
   friend bool operator==(const Manifest&, const Manifest&) = default;
 };
 
-// Lines of text that end with a digest of what is before it.
+// Lines of text, the last a digest of those before.
 std::string FormatManifest(const Manifest& manifest);
-// DATA_LOSS for anything that FormatManifest does not write, and for a path that leads out of the directory.
+// DATA_LOSS for anything that FormatManifest does not write, and for a path out of the directory.
 absl::StatusOr<Manifest> ParseManifest(absl::string_view text);
 
 }  // namespace dpar

@@ -27,10 +27,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kReplacedPrefix[] = "replaced-";
-// Where a restore gathers what it will put in place; and an empty file while it replaces what was there.
+// A restore gathers its files in kStaging; kRestoring is an empty file that exists while it replaces what was there.
 constexpr char kStaging[] = "restoring.files";
 constexpr char kRestoring[] = "restoring";
-// A dump of PostgreSQL's as statements, in there.
 constexpr char kScript[] = "store.sql";
 constexpr unsigned kPrivate = 0600;
 constexpr char kUntouched[] = "; nothing was restored, and what was there before is as it was";
@@ -71,7 +70,7 @@ std::vector<fs::path> Listed(const std::string& directory) {
   return found;
 }
 
-// What is in the directory besides its lock, what restores have put or moved there, and what file systems do.
+// All but the lock, files of restores and files of file systems.
 std::vector<fs::path> Contents(const DataDirectory& directory) {
   std::vector<fs::path> found = Listed(directory.root());
   std::erase_if(found, [](const fs::path& path) {
@@ -79,14 +78,14 @@ std::vector<fs::path> Contents(const DataDirectory& directory) {
     return name == "lock" || name == "lost+found" || absl::StartsWith(name, kRestoring) ||
            absl::StartsWith(name, kReplacedPrefix);
   });
-  // SQLite's log goes after the store: a store without it would be whole, and older than it was.
+  // SQLite's log is moved after the store: a store without its log would look whole but be older.
   std::stable_partition(found.begin(), found.end(), [](const fs::path& path) {
     return !absl::EndsWith(path.string(), "-wal") && !absl::EndsWith(path.string(), "-shm");
   });
   return found;
 }
 
-// A backup that lies in the data directory would be moved aside with it.
+// A backup inside the data directory would be moved aside with it.
 absl::Status CheckApart(const DataDirectory& directory, const std::string& source) {
   std::error_code error;
   const fs::path root = fs::weakly_canonical(directory.root(), error);
@@ -123,7 +122,7 @@ absl::Status InUse(absl::string_view what) {
 
 }  // namespace
 
-// Sessions of a server that has just ended take a moment to go.
+// The sessions of a server that just ended take a moment to go.
 absl::Status AwaitNoSessions(Database& database) {
   const absl::Time deadline = absl::Now() + kSessionPatience;
   while (true) {
@@ -151,7 +150,6 @@ absl::Status CheckPostgres(const std::string& uri, bool replace) {
   return tables.empty() || replace ? absl::OkStatus() : InUse("the database");
 }
 
-// What a restore would replace. FAILED_PRECONDITION while others use it, or when it may not be.
 absl::StatusOr<std::vector<fs::path>> FindContents(const StorePlace& place, bool replace) {
   if (!place.postgres_uri.empty()) {
     DPAR_RETURN_IF_ERROR(CheckPostgres(place.postgres_uri, replace));
@@ -163,7 +161,6 @@ absl::StatusOr<std::vector<fs::path>> FindContents(const StorePlace& place, bool
   return contents;
 }
 
-// Where a restore of this moment moves what it replaces. FAILED_PRECONDITION when another has taken it.
 absl::StatusOr<std::string> FindAside(const DataDirectory& directory, absl::Time now) {
   std::string aside = absl::StrCat(directory.root(), "/", kReplacedPrefix,
                                    absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()));
@@ -192,7 +189,7 @@ absl::Status CopyTo(const std::string& staging, const std::string& source, const
   return absl::OkStatus();
 }
 
-// Everything that a restore needs, beside what it will replace: until it is whole, nothing else is touched.
+// Gathers everything a restore needs; until that is complete, nothing else is touched.
 absl::Status Stage(const std::string& staging, const std::string& source, const Manifest& manifest,
                    std::ostream& progress) {
   DPAR_RETURN_IF_ERROR(RemoveTree(staging));
@@ -201,13 +198,13 @@ absl::Status Stage(const std::string& staging, const std::string& source, const 
   if (!manifest.is_postgres()) {
     return CheckSqlite(absl::StrCat(staging, "/", kSqliteCopy));
   }
-  // Filled where it is, so that nobody else may ever read it.
+  // Made private first, then filled.
   const std::string script = absl::StrCat(staging, "/", kScript);
   DPAR_RETURN_IF_ERROR(WriteFileDurably(script, "", kPrivate));
   return WritePostgresScript(absl::StrCat(source, "/", kPostgresDump), script);
 }
 
-// The store goes in last.
+// Moves the store in last.
 absl::Status MoveIn(const DataDirectory& directory, const std::string& staging) {
   std::vector<fs::path> paths = Listed(staging);
   std::stable_partition(paths.begin(), paths.end(),
@@ -219,8 +216,7 @@ absl::Status MoveIn(const DataDirectory& directory, const std::string& staging) 
   return SyncDirectory(directory.root());
 }
 
-// Replaces what is there by what was gathered; PostgreSQL's tables first, which are replaced all or none of them.
-// DATA_LOSS and FAILED_PRECONDITION: nothing was.
+// Replaces PostgreSQL's tables first, all or none. After DATA_LOSS and FAILED_PRECONDITION nothing was replaced.
 absl::Status Replace(const StorePlace& place, const std::string& staging, const std::vector<fs::path>& contents,
                      const std::string& aside) {
   if (!place.postgres_uri.empty()) {
@@ -234,14 +230,13 @@ absl::Status Replace(const StorePlace& place, const std::string& staging, const 
   return MoveIn(place.directory, staging);
 }
 
-// How a restore ended, and whether what was there is as it was.
 struct Outcome {
   absl::Status status;
   bool untouched = false;
 };
 
-// Replaces under a mark that keeps servers from starting. Gathering took its time, so it is looked once more who is
-// there and what: a server that came before the mark is seen here, and one that comes after it sees the mark.
+// Replaces under a mark that keeps servers from starting. Checks for servers and contents again after writing it: a
+// server that started before is seen here, one that starts after sees the mark.
 Outcome ReplaceMarked(const StorePlace& place, const std::string& staging, bool replace, const std::string& aside) {
   const std::string restoring = absl::StrCat(place.directory.root(), "/", kRestoring);
   const bool cut_off_before = !CheckRestored(place.directory).ok();

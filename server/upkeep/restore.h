@@ -13,18 +13,17 @@
 
 namespace dpar {
 
-// Verifies the backup, every file of it, gathers it in the data directory beside what is there, and then replaces that:
-// PostgreSQL's tables in one transaction, files by moving them. An error before the tables are replaced, or while they
-// are, leaves everything as it was. FAILED_PRECONDITION while a server uses the place; and, without `replace`, when
-// there is something in it. With it, what the directory held is moved to `replaced-TIME` below it, and what the
-// database held is gone. DATA_LOSS when the backup is not as it was made, or cannot be loaded.
+// Verifies every file of the backup, gathers it in the data directory, then replaces: PostgreSQL's tables in one
+// transaction, files by moving. An error before or while tables are replaced leaves all as it was. FAILED_PRECONDITION
+// while a server uses the place, and, without `replace`, when it is not empty. With it, old files move to
+// `replaced-TIME`, and the database's old content is lost. DATA_LOSS when the backup is damaged or cannot be loaded.
 absl::StatusOr<Manifest> Restore(const StorePlace& place, const std::string& source, bool replace, absl::Time now,
                                  std::ostream& progress);
 
-// Waits until nobody else uses a PostgreSQL store; FAILED_PRECONDITION when somebody does for long.
+// FAILED_PRECONDITION when others keep using a PostgreSQL store.
 absl::Status AwaitNoSessions(Database& database);
 
-// FAILED_PRECONDITION when a restore was cut off while it replaced what was there; nobody should serve that.
+// FAILED_PRECONDITION when a restore was cut off while replacing: the result must not be served.
 absl::Status CheckRestored(const DataDirectory& directory);
 
 }  // namespace dpar

@@ -22,7 +22,7 @@ std::optional<v1::UploadCheck> CheckBoard::Find(const std::string& upload) const
 void CheckBoard::Show(const std::string& upload, const std::string& stage, double fraction) {
   const absl::MutexLock lock(&mutex_);
   v1::UploadCheck& check = shown_.at(upload);
-  // Of two threads that report, the one that is behind may come last.
+  // Of two reporting threads, the slower may come last.
   check.set_fraction(check.stage() == stage ? std::max(check.fraction(), fraction) : fraction);
   check.set_stage(stage);
 }

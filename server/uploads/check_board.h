@@ -1,4 +1,3 @@
-// Checks of whole files: one at a time, visible while they run, and stopped when nobody waits for them any more.
 #ifndef DPAR_SERVER_UPLOADS_CHECK_BOARD_H_
 #define DPAR_SERVER_UPLOADS_CHECK_BOARD_H_
 
@@ -17,13 +16,10 @@
 
 namespace dpar {
 
-// Thread-safe. Outlives its checks.
-//
-// A graph is in memory while its file is checked, so one check runs at a time, and the others wait in the order in
-// which they came.
+// Thread-safe. Outlives its checks. A checked graph is in memory, so one check runs at a time; others wait in order.
 class CheckBoard {
  public:
-  // How far the check of an upload is; nothing when none runs on this server.
+  // Nothing when no check of the upload runs on this server.
   [[nodiscard]] std::optional<v1::UploadCheck> Find(const std::string& upload) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   class Check;
@@ -36,22 +32,20 @@ class CheckBoard {
   std::list<const Check*> turns_ ABSL_GUARDED_BY(mutex_);  // the first one runs
 };
 
-// One check, on the board for as long as it lives. Of one upload there is one at a time.
+// On the board while it lives; one at a time for each upload.
 class CheckBoard::Check {
  public:
-  // `wanted` says whether somebody still waits for the result; never asked by two threads at once.
+  // `wanted` says whether a caller still waits; called by one thread at a time.
   Check(CheckBoard& board, std::string upload, absl::Time start, std::function<bool()> wanted);
   ~Check();
   Check(const Check&) = delete;
   Check& operator=(const Check&) = delete;
 
-  // Waits until the checks before it have ended. CANCELLED when it is not wanted any more; that is noticed within a
-  // tenth of a second.
+  // Waits for the checks before it. CANCELLED within a tenth of a second when no longer wanted.
   absl::Status AwaitTurn() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Shows the stage, and what is done of it whenever it is called; its answer is whether the check is still wanted.
-  // The check outlives it.
+  // Shows a stage and its progress; the report returns whether the check is still wanted. The check outlives it.
   StageReport Stage(const std::string& stage);
-  // CANCELLED once nobody waits; that is final.
+  // CANCELLED, finally, once no caller waits.
   absl::Status Wanted() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -1,4 +1,3 @@
-// What an owner declares about a dataset before its bytes are sent.
 #ifndef DPAR_SERVER_UPLOADS_DECLARATION_H_
 #define DPAR_SERVER_UPLOADS_DECLARATION_H_
 
@@ -8,11 +7,9 @@
 
 namespace dpar {
 
-// Whether every field is in its range and under its limit.
 absl::Status ValidateDeclaration(const v1::OpenUploadRequest& request, const Limits& limits);
 
-// Fills in the cap that holds: the server's default, or what the owner declared below it (FAILED_PRECONDITION /
-// CAP_ABOVE_DEFAULT above it). Public data has none.
+// Fills in a private dataset's cap: the default or a lower declared one; FAILED_PRECONDITION / CAP_ABOVE_DEFAULT above.
 absl::Status SettleCap(v1::OpenUploadRequest& declared, double default_epsilon);
 
 }  // namespace dpar

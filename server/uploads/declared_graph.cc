@@ -20,8 +20,7 @@ GraphLimits MakeGraphLimits(const Limits& limits) {
   return graph;
 }
 
-// Whether a graph can be trained on: every declared class has a node. A model cannot learn a class that does not occur,
-// and nothing after this point may look for one.
+// Every declared class must have a node: a model cannot learn an absent class, and nothing later may look for one.
 absl::Status CheckClasses(const Graph& graph) {
   std::vector<bool> occurs(static_cast<size_t>(graph.sizes.class_count));
   for (const int32_t label : graph.labels) {
@@ -45,8 +44,8 @@ absl::Status CheckClasses(const Graph& graph) {
   return absl::OkStatus();
 }
 
-// Whether the graph keeps the degree promise. The message has the promise, which is public, and neither the degree nor
-// the node that breaks it. Nothing is dropped to keep it: a removed hub would then re-route what its neighbours keep.
+// Checks the degree promise. The message has the promised degree, which is public, but neither degree nor node. Nothing
+// is dropped to keep it: removing a hub would re-route its neighbours' edges.
 absl::Status CheckPromise(const Graph& graph, int64_t max_degree) {
   if (graph.edges().largest_degree() > max_degree) {
     return GraphError("edges", absl::StrCat("break the degree promise: a node has more than the ", max_degree,

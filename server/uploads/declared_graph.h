@@ -1,4 +1,3 @@
-// The graph of an upload: read, and checked against what was declared.
 #ifndef DPAR_SERVER_UPLOADS_DECLARED_GRAPH_H_
 #define DPAR_SERVER_UPLOADS_DECLARED_GRAPH_H_
 
@@ -11,8 +10,8 @@
 
 namespace dpar {
 
-// INVALID_ARGUMENT or RESOURCE_EXHAUSTED when the file is at fault: it is no graph, not of the declared sizes, beyond
-// the limits, has a declared class without a node, or breaks the degree promise.
+// Reads and checks an upload's graph. INVALID_ARGUMENT or RESOURCE_EXHAUSTED when the file is no graph, differs from
+// the declared sizes, exceeds limits, has a class without a node, or breaks the degree promise.
 absl::StatusOr<ImportedGraph> ReadDeclaredGraph(const std::string& path, const v1::OpenUploadRequest& declared,
                                                 const Limits& limits, const ReadReports& reports);
 

@@ -1,4 +1,4 @@
-// What time makes useless is cleared away: uploads that were never finished, answers that nobody will ask for again.
+// Clears away unfinished uploads and old answers.
 #ifndef DPAR_SERVER_UPLOADS_JANITOR_H_
 #define DPAR_SERVER_UPLOADS_JANITOR_H_
 
@@ -15,24 +15,22 @@
 
 namespace dpar {
 
-// One thread that makes a round now and then. Several servers may do so on one store: what one has cleared away is not
-// there for the others.
+// One thread. Several servers may run it on one store.
 class Janitor {
  public:
   using Clock = std::function<absl::Time()>;
   static constexpr absl::Duration kPeriod = absl::Minutes(1);
 
-  // Database and uploads outlive it.
   Janitor(Database& database, Uploads& uploads, const Limits& limits, Clock clock = absl::Now)
       : database_(database), uploads_(uploads), limits_(limits), clock_(std::move(clock)) {}
   Janitor(const Janitor&) = delete;
   Janitor& operator=(const Janitor&) = delete;
 
-  // Makes a round at once and then one every `period`, until it is destroyed.
+  // A round at once, then one every `period`, until destroyed.
   void Start(absl::Duration period = kPeriod);
 
-  // One round: refuses uploads older than upload_life_days and forgets answers older than request_memory_days, the
-  // latter in small transactions and at most 50,000 of them, so that nobody waits long for the store.
+  // Refuses uploads older than upload_life_days and forgets answers older than request_memory_days: at most 50,000, in
+  // small transactions, so that others wait little for the store.
   absl::Status MakeRound();
 
  private:

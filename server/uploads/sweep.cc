@@ -1,4 +1,4 @@
-// What nobody needs any more: files that belong to nothing, and uploads that were not finished in time.
+// Removes files that belong to nothing and refuses uploads that were not finished in time.
 #include <memory>
 #include <string>
 #include <vector>
@@ -60,7 +60,7 @@ absl::Status Uploads::RefuseExpired(const std::string& tenant, absl::Time now) {
 }
 
 absl::Status Uploads::RefuseIfIdle(const std::string& name) {
-  // Whoever works on it has not abandoned it.
+  // An upload in use is not abandoned.
   const absl::StatusOr<std::unique_ptr<NameHold>> hold = database_.Hold(name, absl::ZeroDuration());
   if (!hold.ok()) {
     return absl::OkStatus();

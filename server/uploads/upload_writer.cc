@@ -59,7 +59,7 @@ absl::StatusOr<int64_t> UploadWriter::Commit() {
   if (fsync(descriptor_) == 0) {
     return offset_;
   }
-  // Should this fail as well, the digest of the whole file tells in the end.
+  // If this fails too, the whole file's digest will not match.
   [[maybe_unused]] const int truncated = ftruncate(descriptor_, start_);
   return CannotStore();
 }

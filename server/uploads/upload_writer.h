@@ -1,4 +1,3 @@
-// The bytes of an upload, appended by one writer at a time.
 #ifndef DPAR_SERVER_UPLOADS_UPLOAD_WRITER_H_
 #define DPAR_SERVER_UPLOADS_UPLOAD_WRITER_H_
 
@@ -12,14 +11,12 @@
 
 namespace dpar {
 
-// RESOURCE_EXHAUSTED / LIMIT_EXCEEDED.
 absl::Status LimitExceeded(absl::string_view limit, int64_t maximum);
 
-// UNAVAILABLE / SERVER_UNAVAILABLE: the disk did not take it.
+// UNAVAILABLE / SERVER_UNAVAILABLE.
 absl::Status CannotStore();
 
-// Appends to one upload, which no other writer can do meanwhile. A chunk is with the kernel when Append returns, and on
-// the disk once it is committed.
+// Appends to an upload, as its only writer. Append hands a chunk to the kernel; Commit makes it durable.
 class UploadWriter {
  public:
   UploadWriter(std::unique_ptr<NameHold> hold, int descriptor, int64_t offset, int64_t size, int64_t max_chunk);
@@ -27,11 +24,9 @@ class UploadWriter {
   UploadWriter(const UploadWriter&) = delete;
   UploadWriter& operator=(const UploadWriter&) = delete;
 
-  // Appends a chunk. INVALID_ARGUMENT when it goes past the declared size, RESOURCE_EXHAUSTED when it is too large;
-  // then nothing of it is kept.
+  // INVALID_ARGUMENT past the declared size, RESOURCE_EXHAUSTED for a large chunk; then nothing of it is kept.
   absl::Status Append(absl::string_view data);
-  // Makes what was appended durable and returns the committed offset. When the disk fails, nobody knows which bytes it
-  // has, and the upload falls back to where this writer began.
+  // The committed offset. After a disk failure the bytes are uncertain: the upload falls back to this writer's start.
   absl::StatusOr<int64_t> Commit();
 
  private:

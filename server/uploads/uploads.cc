@@ -11,7 +11,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
@@ -44,7 +43,7 @@ constexpr size_t kDigestKeyBytes = 32;
 constexpr size_t kBudgetIdBytes = 16;
 // How long a writer waits for another to notice that its connection is gone.
 constexpr absl::Duration kBusyWait = absl::Seconds(10);
-// How often somebody who waits for a name asks whether the caller is still there.
+// How often a waiting caller is checked for being there.
 constexpr absl::Duration kAskPeriod = absl::Milliseconds(250);
 
 bool AlwaysWanted() { return true; }
@@ -96,7 +95,7 @@ int64_t FileSize(const std::string& path) {
   return error ? 0 : static_cast<int64_t>(size);
 }
 
-// The size, once as many bytes are on the disk, where no crash takes them away. 0 when there is no file.
+// The size, after a sync: no crash takes these bytes away. 0 without a file.
 absl::StatusOr<int64_t> DurableSize(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {
@@ -121,7 +120,6 @@ v1::ImportReport ToProto(const ImportReport& report) {
   return proto;
 }
 
-// A fault of the file, not of the server.
 bool IsRefusal(const absl::Status& status) {
   return absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
 }
@@ -182,7 +180,7 @@ absl::StatusOr<v1::Upload> Uploads::Open(const v1::OpenUploadRequest& request, a
     upload = Describe(stored);
     return absl::OkStatus();
   }));
-  // A repeated request is answered with where the upload stands now.
+  // A repeated request is answered with the upload's current state.
   return Get(upload.name());
 }
 
@@ -246,7 +244,6 @@ absl::Status Uploads::Refuse(const std::string& name, absl::Status why) {
   return why;
 }
 
-// What is written when an upload becomes a dataset, and the check that leads there.
 struct Uploads::Sealing {
   const StoredUpload& stored;
   CheckBoard::Check& check;
@@ -288,7 +285,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadR
   return Seal(sealing, request.sha256(), random);
 }
 
-// A file that is found at fault ends its upload, if somebody is there to be told.
+// A file at fault ends its upload, if its caller is still there.
 absl::Status Uploads::Judge(Sealing& sealing, absl::Status found) {
   if (!IsRefusal(found)) {
     return found;
@@ -310,7 +307,7 @@ absl::StatusOr<ImportedGraph> Uploads::Import(Sealing& sealing, const std::strin
       {.parsing = sealing.check.Stage("parsing"), .validating = sealing.check.Stage("validating")});
 }
 
-// The two digests of the content, and the key of the one that leaves the server.
+// The content's two digests, and the key of the one that leaves the server.
 absl::Status Uploads::Digest(const Graph& graph, Sealing& sealing, RandomSource& random) const {
   const v1::OpenUploadRequest& declared = sealing.stored.declared;
   const std::string key = RandomBytes(random, kDigestKeyBytes);
@@ -331,9 +328,8 @@ absl::Status Uploads::Digest(const Graph& graph, Sealing& sealing, RandomSource&
   return absl::OkStatus();
 }
 
-// Data that the store does not know may have been known to a store that was rolled back, and have spent since. Then its
-// budget opens under the id and with the terms that it had, and frozen: its new ledger is compared with the mark like
-// any other, and units of another order could not be.
+// Content unknown to the store may have spent in a store that was rolled back. Then its budget opens under its old id
+// and terms, frozen: its new ledger is compared with the mark, which needs units of the same order.
 absl::Status Uploads::Recognise(Sealing& sealing) const {
   const absl::StatusOr<std::optional<Mark>> mark =
       marks_.Read({sealing.stored.declared.parent(), sealing.content_digest});
@@ -359,7 +355,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
                                                        RandomSource& random) {
   const StoredUpload& stored = sealing.stored;
   const std::string& name = sealing.dataset.name();
-  // Two uploads may have been opened for one id. The first to get here has it, and its file is not written over.
+  // Of two uploads for one id, the first to get here has it, and its file is not overwritten.
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<NameHold> hold,
                         Hold(name, [&sealing] { return sealing.check.Wanted().ok(); }));
   DPAR_ASSIGN_OR_RETURN(const bool taken, IsTaken(name));
@@ -382,7 +378,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
       static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(FileSize(directory_.DatasetFile(name)))));
   v1::FinishUploadResponse answer;
   if (status.ok()) {
-    // The last time that it is asked: from here on it is recorded, whoever waits.
+    // The last check: from here on it is recorded even if the caller leaves.
     status = sealing.check.Wanted();
   }
   if (status.ok()) {
@@ -448,9 +444,8 @@ absl::StatusOr<bool> Uploads::IsTaken(const std::string& dataset) const {
   return ReadFrom(database_, [&](Transaction& transaction) { return DatasetIdTaken(transaction, dataset); });
 }
 
-// A commit can succeed and still report an error, or be carried out after the server that sent it has died. So the
-// store is asked before anything is removed, and only once no transaction holds the tenant: that of Record does until
-// it has ended.
+// A commit can succeed and report an error, or happen after its server died. So before removing, ask the store, once no
+// transaction holds the tenant: Record's does until it has ended.
 absl::Status Uploads::RemoveUnlessSealed(const std::string& dataset) const {
   absl::Status found;
   DPAR_RETURN_IF_ERROR(database_.Write([&](Transaction& transaction) -> absl::Status {

@@ -1,8 +1,6 @@
 // The way of a file into the store: declared, appended, checked, sealed.
-//
-// The size of the file on disk is the committed offset, so a crash needs no repair; whoever is told a committed offset
-// can rely on it, because the bytes were synced before. A graph is written before the transaction that makes it a
-// dataset, and taken away again when that fails; Sweep removes what a crash left over.
+// A file's size on disk is the committed offset, and its bytes are synced before a caller is told: no repair after a
+// crash. A graph is written before the transaction that makes it a dataset; Sweep removes what a crash left.
 #ifndef DPAR_SERVER_UPLOADS_UPLOADS_H_
 #define DPAR_SERVER_UPLOADS_UPLOADS_H_
 
@@ -13,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/graph/graph.h"
 #include "core/graph/graph_file.h"
@@ -30,41 +27,37 @@
 
 namespace dpar {
 
-// Thread-safe. What is passed in outlives it. Resource names in requests were parsed, and the caller authorised.
+// Thread-safe; arguments outlive it. Resource names are parsed, and callers authorised.
 class Uploads {
  public:
   Uploads(Database& database, const DataDirectory& directory, const MarkDirectory& marks, const Limits& limits)
       : database_(database), directory_(directory), marks_(marks), limits_(limits) {}
 
-  // Declares a dataset. The cap that holds is settled here: the server's default, or what the owner declared below it
-  // (FAILED_PRECONDITION / CAP_ABOVE_DEFAULT above it).
+  // Declares a dataset and settles its cap (SettleCap).
   absl::StatusOr<v1::Upload> Open(const v1::OpenUploadRequest& request, absl::Time now, RandomSource& random);
 
-  // With how far its check is, when one runs on this server.
+  // With the progress of its check, if one runs on this server.
   absl::StatusOr<v1::Upload> Get(const std::string& name);
 
-  // OUT_OF_RANGE / UPLOAD_OFFSET_MISMATCH unless `offset` is the committed offset; FAILED_PRECONDITION /
-  // UPLOAD_INCOMPLETE when the upload has ended.
+  // OUT_OF_RANGE / UPLOAD_OFFSET_MISMATCH unless `offset` is the committed one; FAILED_PRECONDITION / UPLOAD_INCOMPLETE
+  // when the upload has ended.
   absl::StatusOr<std::unique_ptr<UploadWriter>> StartWriting(const std::string& name, int64_t offset);
 
-  // Checks and seals. A file that is refused (wrong digest, not a graph, id taken meanwhile) ends the upload and leaves
-  // nothing behind. A repeated request gets the same answer, without the import report, which is kept nowhere. Once
-  // `wanted` says that nobody waits for the answer, the check stops within a second with CANCELLED and the upload stays
-  // open; but what has begun to be recorded is recorded, and its answer remembered.
+  // Checks and seals. A refused file (wrong digest, no graph, id taken) ends the upload and leaves nothing. A repeated
+  // request gets the same answer without the import report. When `wanted` says no, the check stops within a second with
+  // CANCELLED and the upload stays open; once recording has begun, it completes and its answer is remembered.
   absl::StatusOr<v1::FinishUploadResponse> Finish(const v1::FinishUploadRequest& request, const EntryContext& context,
                                                   RandomSource& random, const std::function<bool()>& wanted);
 
-  // Removes files that belong to no open upload and no dataset, unless somebody works on them.
+  // Removes files of no open upload and no dataset, unless in use.
   absl::Status Sweep();
-  // Refuses the uploads that were opened longer ago than Limits.upload_life_days, of a tenant or, when it is empty, of
-  // all, and removes their bytes; but none that somebody works on right now.
+  // Refuses uploads past upload_life_days, of a tenant or, when empty, of all, unless in use, and removes their bytes.
   absl::Status RefuseExpired(const std::string& tenant, absl::Time now);
 
  private:
   struct Sealing;
 
-  // One caller of all servers at a time works on an upload, or seals a dataset of that name. CANCELLED once `wanted`
-  // says no.
+  // Over all servers, one caller at a time works on an upload or seals a dataset. CANCELLED once `wanted` says no.
   absl::StatusOr<std::unique_ptr<NameHold>> Hold(const std::string& name, const std::function<bool()>& wanted) const;
   absl::StatusOr<StoredUpload> Find(const std::string& name) const;
   v1::Upload Describe(const StoredUpload& stored) const;

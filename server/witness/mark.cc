@@ -20,7 +20,7 @@ constexpr absl::string_view kTitle = "dpar-mark ";
 constexpr int64_t kVersion = 1;
 constexpr absl::string_view kDigestLine = "sha256 ";
 constexpr size_t kHashDigits = 64;
-// A title, what it is of, one entry, and the digest.
+// Title, content, terms, one entry, digest.
 constexpr size_t kFewestLines = 7;
 
 absl::Status Unreadable(absl::string_view what) {
@@ -32,7 +32,7 @@ bool IsHash(absl::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// Numbers as StrCat writes them: no sign, no leading zero.
+// As StrCat writes numbers: no sign, no leading zero.
 bool ReadNumber(absl::string_view text, int64_t& value) {
   return absl::SimpleAtoi(text, &value) && value >= 0 && absl::StrCat(value) == text;
 }
@@ -47,7 +47,6 @@ bool ReadCheckpoint(absl::string_view line, Checkpoint& checkpoint) {
   return true;
 }
 
-// A positive number as FormatMark writes it.
 bool ReadReal(absl::string_view text, double& value) {
   return absl::SimpleAtod(text, &value) && std::isfinite(value) && value > 0 && absl::StrFormat("%.17g", value) == text;
 }
@@ -59,7 +58,7 @@ bool ReadTerms(absl::string_view line, MarkedTerms& terms) {
          ReadNumber(words[4], terms.cap_units) && ReadNumber(words[5], terms.max_degree);
 }
 
-// The rest of a line that begins with a word; nothing else may be in it.
+// The value of a line of exactly two words.
 bool ReadWord(absl::string_view line, absl::string_view word, std::string& value) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   if (words.size() != 2 || words[0] != word || words[1].empty()) {
@@ -104,7 +103,6 @@ std::string FormatMark(const Mark& mark) {
 
 absl::StatusOr<Mark> ParseMark(absl::string_view text) {
   std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
-  // What follows the last line's end.
   if (!lines.back().empty()) {
     return Unreadable("its last line has no end");
   }

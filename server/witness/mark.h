@@ -1,23 +1,19 @@
 // A mark: how far a budget's ledger had come when something that it paid for was about to leave the server.
 //
-// What a mark is for. A restored backup is an older ledger that is whole in itself: its chain and its sums are right,
-// and it knows nothing of what was released after it was made. Nothing inside the store can tell. So the server keeps,
-// outside of what is backed up, one small file for every budget: the last entry of its ledger that somebody may have
-// seen results of, and what was spent up to there. A ledger that does not have that entry was rolled back.
+// Purpose. A restored backup is an older ledger with a valid chain and valid sums; nothing inside the store shows what
+// was released after it. So the server keeps, outside of what is backed up, a file for every budget with the last entry
+// whose results may have been seen, and the spend up to it. A ledger without that entry was rolled back.
 //
-// Why a mark holds more than one entry. Of a ledger that does not have the last one it must be found out how much of
-// what the mark knows it has: what it lacks is debited. Were it only raised to what the mark says, then a ledger that
-// was rolled back, and went on where nobody compared, would have its own spending since count as what it lacks. With
-// `common` spent up to the newest entry of the mark that the ledger has, `marked` up to the mark's last, and `posted`
-// in the ledger, no more than posted + (marked - common) was ever spent, whatever happened since: everything in the
-// ledger is in `posted`, and everything that the mark knows besides came after that common entry. Entries in between
-// are dropped as they age, which makes `common` smaller and the debit larger, never too small.
+// Why several entries. A thaw debits what the mark knows and the ledger lacks. Raising the ledger to the mark's spend
+// would be too little: a rolled back ledger that went on has spending of its own. Let `common` be the spend up to the
+// newest entry that mark and ledger share, `marked` up to the mark's last, `posted` the ledger's. Then at most posted +
+// (marked - common) was ever spent: `posted` holds everything in the ledger, and all else that the mark knows came
+// after the common entry. Dropping old entries only makes `common` smaller and the debit larger.
 //
-// Why less does not do. With the last entry alone, nothing in a ledger that lacks it would be known to be common, and a
-// restored budget would pay again for all that it had spent. A note in the store of how far its ledger was marked would
-// tell, but not by which directory: where store and directory were rolled back together and went on, and the true
-// directory then came back, the note stands for entries that this mark has never known, and the debit would be too
-// small by their price (AListLeavesOutWhatAForkedLedgerPosted in tests/end_to_end/backup_test.cc).
+// Why not less. With the last entry alone, nothing would be known as common, and a restored budget would pay again for
+// everything. A note in the store of how far it was marked does not say by which directory: if store and directory were
+// rolled back together and went on, and the true directory came back, the note would stand for entries that this mark
+// never knew, and the debit would lack their price (AListLeavesOutWhatAForkedLedgerPosted in backup_test.cc).
 #ifndef DPAR_SERVER_WITNESS_MARK_H_
 #define DPAR_SERVER_WITNESS_MARK_H_
 
@@ -32,7 +28,6 @@
 
 namespace dpar {
 
-// What a budget belongs to.
 struct Content {
   std::string tenant;  // tenants/{t}
   std::string digest;  // of the canonical content under the tenant's key, lower-case hex
@@ -40,7 +35,7 @@ struct Content {
   auto operator<=>(const Content&) const = default;
 };
 
-// An entry of the ledger, and what was spent, posted or debited, once it was written.
+// An entry, and the spend (posted or debited) up to it.
 struct Checkpoint {
   int64_t sequence = 0;
   std::string hash;
@@ -49,8 +44,7 @@ struct Checkpoint {
   friend bool operator==(const Checkpoint&, const Checkpoint&) = default;
 };
 
-// A budget's terms (core/privacy/budget.h). Units of one order say nothing at another, and a budget that is opened anew
-// must not choose it again.
+// Terms (core/privacy/budget.h). Units of different orders do not compare: a reopened budget keeps its order.
 struct MarkedTerms {
   double cap_epsilon = 0;
   double cap_delta = 0;
@@ -73,14 +67,13 @@ struct Mark {
 
 inline constexpr size_t kMaxCheckpoints = 64;
 
-// Adds a checkpoint with a higher sequence than the last. Of more than kMaxCheckpoints one in between is dropped: that
-// whose loss leaves the smallest gap, as a share of how far back it lies.
+// Adds a checkpoint. Beyond kMaxCheckpoints, drops the inner one that leaves the smallest gap relative to its age.
 void AddCheckpoint(Mark& mark, Checkpoint checkpoint);
 
-// Lines of text that end with a digest of what is before it.
+// Lines of text, the last a digest of those before.
 std::string FormatMark(const Mark& mark);
-// DATA_LOSS / STORE_CORRUPT for anything that FormatMark does not write; UNIMPLEMENTED for what a newer version wrote,
-// which is whole and not to be judged by this one. Every version has the title's first word and the digest.
+// DATA_LOSS / STORE_CORRUPT for anything that FormatMark does not write; UNIMPLEMENTED for an intact mark of a newer
+// version. Every version has the title's first word and the digest.
 absl::StatusOr<Mark> ParseMark(absl::string_view text);
 
 }  // namespace dpar

@@ -33,7 +33,7 @@ namespace fs = std::filesystem;
 constexpr unsigned kPrivate = 0600;
 constexpr absl::string_view kMarkSuffix = ".mark";
 constexpr absl::string_view kTenants = "tenants/";
-// No name of a tenant's directory: ids have no dots.
+// Not a tenant's directory: ids have no dots.
 constexpr absl::string_view kIdsFile = "/store.ids";
 constexpr size_t kIdDigits = 32;
 constexpr absl::Duration kLockPatience = absl::Seconds(10);
@@ -44,7 +44,7 @@ absl::Status WitnessError(absl::string_view action, const std::string& path, con
                    absl::StrCat("cannot ", action, " ", path, ": ", why));
 }
 
-// Whether there is a file; an error when that cannot be said.
+// An error when existence cannot be determined.
 absl::StatusOr<bool> Exists(const std::string& path) {
   struct stat status = {};
   if (stat(path.c_str(), &status) == 0) {
@@ -56,7 +56,6 @@ absl::StatusOr<bool> Exists(const std::string& path) {
   return WitnessError("look at", path, std::strerror(errno));
 }
 
-// What is in a directory, by name. Empty when there is none.
 absl::StatusOr<std::vector<fs::path>> Listed(const fs::path& directory) {
   std::vector<fs::path> paths;
   std::error_code error;
@@ -118,7 +117,7 @@ absl::Status MarkDirectory::CheckExpected() const {
   if (expected_.empty()) {
     return absl::OkStatus();
   }
-  // Whatever is wrong with the file, it says nothing of any mark.
+  // A bad ids file says nothing about any mark.
   const absl::StatusOr<std::vector<std::string>> ids = ReadIds();
   if (!ids.ok()) {
     return WitnessError("use", root_, std::string(ids.status().message()));
@@ -136,7 +135,7 @@ absl::Status MarkDirectory::Make() const {
 
 absl::Status MarkDirectory::TryWriting() const {
   DPAR_RETURN_IF_ERROR(CheckExpected());
-  // Servers of a fleet may try at once, on several machines: each in a directory of its own.
+  // Servers of a fleet may try at once: each in its own directory.
   std::string probe = root_ + "/probe-XXXXXX";
   if (mkdtemp(probe.data()) == nullptr) {
     return WitnessError("make a directory in", root_, std::strerror(errno));
@@ -172,7 +171,7 @@ absl::StatusOr<std::optional<Mark>> MarkDirectory::Read(const Content& content) 
   }
   std::string text;
   std::error_code error;
-  // An empty file is one that can be read, and no mark.
+  // An empty file is readable, and no mark.
   if (!fs::is_regular_file(path, error) || fs::file_size(path, error) > 0) {
     DPAR_ASSIGN_OR_RETURN(text, ReadWholeFile(path));
   }

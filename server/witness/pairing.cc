@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,7 +18,7 @@ using Ids = std::vector<std::string>;
 
 constexpr size_t kIdBytes = 16;
 constexpr int64_t kTenantsAtOnce = 500;
-// Servers that start at once on one store.
+// For servers that start at once on one store.
 constexpr absl::Duration kPatience = absl::Minutes(1);
 constexpr char kFirstReason[] = "the first witness directory";
 constexpr char kTakenReason[] = "taken from the witness directory";
@@ -31,7 +30,6 @@ absl::StatusOr<Ids> StoredIds(Transaction& transaction) {
   return transaction.QueryTexts("SELECT id FROM witness_ids ORDER BY number", {});
 }
 
-// Those of the store, and of the directory.
 struct Both {
   Ids store;
   Ids directory;
@@ -90,7 +88,7 @@ absl::Status CheckContentKey(Database& database, const MarkDirectory& marks, con
                    "to the directory that was used with this store"));
 }
 
-// Keeps the key of every tenant. `must_be_known`: all of them must be kept already.
+// Keeps the key of every tenant; with `must_be_known`, all must be kept already.
 absl::Status CheckContentKeys(Database& database, const MarkDirectory& marks, bool must_be_known) {
   std::string token;
   do {
@@ -138,7 +136,7 @@ absl::StatusOr<std::string> Pair(Database& database, const MarkDirectory& marks,
     DPAR_RETURN_IF_ERROR(marks.WriteIds(ids.directory));
     reason = kFirstReason;
   }
-  // What the directory has after what both know.
+  // The directory's ids after the newest common one.
   const auto common = ids.store.empty() ? ids.directory.begin()
                                         : std::find(ids.directory.begin(), ids.directory.end(), ids.store.back()) + 1;
   DPAR_RETURN_IF_ERROR(AddToStore(database, ids.store.size(), Ids(common, ids.directory.end()), reason, now));
@@ -167,7 +165,7 @@ absl::Status Adopt(Database& database, const MarkDirectory& marks, const std::st
         "this store has no witness directory yet that could be replaced; the next start of a server takes the one that "
         "it is given");
   }
-  // Cut off before the store knew, or after.
+  // An adoption may have been cut off before or after the store was written.
   const bool extended = ids.directory.size() == ids.store.size() + 1 &&
                         std::equal(ids.store.begin(), ids.store.end(), ids.directory.begin());
   if (extended || ids.directory == ids.store) {

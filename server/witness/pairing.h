@@ -1,16 +1,11 @@
-// Which witness directory belongs to a store.
+// Which witness directory belongs to a store. A server with a wrong or empty directory would not see a rollback, and
+// one of a fleet with its own would mark where no other looks. So both hold ids, made at the first start: a store those
+// of the directories that served it, a directory its own and those of the directories that it replaced (Adopt). They
+// are paired when the store's newest id is among the directory's. So a store restored from before an adoption accepts
+// the new directory, and a directory that was given up is refused by the store that went on without it.
 //
-// Marks help only a server that looks at them. One that is pointed at another directory, or at an empty one, would find
-// nothing amiss in a store that was rolled back, and one of a fleet that has a directory of its own would mark where
-// nobody else looks. So both hold ids, made together at the first start: a store those of the directories that it was
-// served with, a directory its own and those of the directories that it replaced (Adopt). They belong together when the
-// newest id of the store is among the directory's. A store that was restored from before a directory was replaced so
-// finds the one that replaced it; and a directory that was given up is not good any more for the store that went on
-// without it.
-//
-// A store without ids, which no server has started on yet, takes those of the directory, if that knows the content keys
-// of all of its tenants. The directory is always written first: a crash in between leaves a
-// store that takes the directory's ids at the next start.
+// A store without ids, which no server has started on, takes the directory's, if that has the content keys of all its
+// tenants. The directory is written first: after a crash in between, the store takes its ids at the next start.
 #ifndef DPAR_SERVER_WITNESS_PAIRING_H_
 #define DPAR_SERVER_WITNESS_PAIRING_H_
 
@@ -24,22 +19,20 @@
 
 namespace dpar {
 
-// Sees that both belong together, or makes them, and that the directory has the content key of every tenant. Returns
-// the id that they share. FAILED_PRECONDITION, with what to do next, when they do not. Several servers may do so at
-// once.
+// Checks or makes the pair, and that the directory has every tenant's content key; returns the shared id.
+// FAILED_PRECONDITION, with what to do next, when they do not match. Several servers may do so at once.
 absl::StatusOr<std::string> Pair(Database& database, const MarkDirectory& marks, absl::Time now);
 
-// The same judgement, and nothing is changed: FAILED_PRECONDITION when Pair would refuse for their ids. Both without
-// ids are OK.
+// Only checks: FAILED_PRECONDITION when Pair would refuse their ids. OK when neither has ids.
 absl::Status CheckPaired(Database& database, const MarkDirectory& marks);
 
-// UNAVAILABLE when the store has a newer directory than this one, which another server may have been given meanwhile:
-// whoever marked here would mark where nobody looks any more. In the transaction that reads what is about to be marked.
+// UNAVAILABLE when the store has a newer directory, which another server may use: no one would look at marks here. Call
+// in the transaction that reads what is about to be marked.
 absl::Status CheckStillPaired(Transaction& transaction, const MarkDirectory& marks);
 
-// Replaces the directory of a store, which is lost, by this one, which belongs to nobody; an operator vouches with
-// `reason` that the store is not older than what was released. One that was cut off is completed. FAILED_PRECONDITION
-// when the directory belongs to somebody else, or the store has none to replace.
+// Replaces a store's lost directory by this unowned one; `reason` vouches that the store is not older than what was
+// released. Completes an interrupted adoption. FAILED_PRECONDITION if the directory is owned or there is none to
+// replace.
 absl::Status Adopt(Database& database, const MarkDirectory& marks, const std::string& reason, absl::Time now);
 
 }  // namespace dpar

@@ -26,7 +26,7 @@ constexpr absl::string_view kJobFailure =
 constexpr absl::string_view kVoidReason = "the budget was frozen";
 constexpr size_t kShownHash = 16;
 
-// What the debit of a thaw begins with: enough to find it by.
+// The start of a thaw's debit reason, by which the debit is found again.
 std::string DebitTag(const std::optional<Mark>& mark) {
   return mark.has_value() ? absl::StrCat("thawed past entry ", mark->last().sequence, " (",
                                          mark->last().hash.substr(0, kShownHash), "): ")
@@ -35,7 +35,7 @@ std::string DebitTag(const std::optional<Mark>& mark) {
 
 bool IsLive(const v1::Job& job) { return job.state() == v1::Job::QUEUED || job.state() == v1::Job::RUNNING; }
 
-// Each in a transaction of its own, its job locked before its budget. Nothing new can be reserved meanwhile.
+// Each job in its own transaction, job locked before budget. Nothing new can be reserved meanwhile.
 absl::Status EndLiveJobs(Database& database, const std::string& budget_id) {
   using Names = std::vector<std::string>;
   DPAR_ASSIGN_OR_RETURN(const Names names, ReadFrom(database, [&](Transaction& transaction) {
@@ -56,7 +56,7 @@ absl::Status EndLiveJobs(Database& database, const std::string& budget_id) {
       return transaction.Notify(name);
     });
     if (absl::IsDataLoss(ended)) {
-      // Its entry was altered. It stays as it is, and can be neither run while the budget is frozen nor ever posted.
+      // Its entry was altered. It stays, and can neither run while the budget is frozen nor ever be posted.
       spdlog::error("witness: {} cannot be ended: {}", name, std::string(ended.message()));
       continue;
     }
@@ -71,7 +71,7 @@ absl::Status RequireFrozen(const Account& account) {
                                        : absl::OkStatus();
 }
 
-// What is to be debited so that everything which the mark knows is spent in this ledger.
+// What to debit so that this ledger covers everything that the mark knows.
 int64_t MissingUnits(const Comparison& comparison, const std::optional<Mark>& mark) {
   const Account& account = comparison.account;
   if (!mark.has_value()) {
@@ -84,7 +84,7 @@ int64_t MissingUnits(const Comparison& comparison, const std::optional<Mark>& ma
     return account.left_units();
   }
   const int64_t common = comparison.common.has_value() ? mark->checkpoints[*comparison.common].spent_units : 0;
-  // A cap that was lowered is lowered no more, so what it took is taken once again.
+  // A lowered cap was lost with the rollback, so its reduction is debited instead.
   const int64_t lost_cap = std::max<int64_t>(0, account.terms.cap_units - mark->terms.cap_units);
   return std::min(mark->last().spent_units - common + lost_cap, kMaxUnits - account.used_units());
 }
@@ -97,7 +97,7 @@ absl::StatusOr<bool> WasDebited(Transaction& transaction, const std::string& bud
                      [&](const std::string& reason) { return reason.rfind(tag, 0) == 0; });
 }
 
-// The mark of a ledger as it is now, with what it shares with the one before.
+// The mark of the ledger as it is now, keeping the checkpoints shared with the mark before.
 Mark NextMark(const Content& content, const std::string& budget_id, const Comparison& comparison,
               const std::optional<Mark>& before, const Account& account) {
   Mark mark{content, budget_id, MarkTerms(account), {}};
@@ -111,7 +111,6 @@ Mark NextMark(const Content& content, const std::string& budget_id, const Compar
   return mark;
 }
 
-// Compares one mark with the store; a reason when they disagree.
 absl::StatusOr<std::optional<Rollback>> Judge(Database& database, const MarkDirectory& marks, const Content& content,
                                               WitnessReport& report) {
   const absl::StatusOr<std::optional<Mark>> mark = marks.Read(content);
@@ -139,7 +138,7 @@ absl::StatusOr<std::optional<Rollback>> Judge(Database& database, const MarkDire
   return found;
 }
 
-// Budgets, not frozen ones, that have spent something and whose content is not among those.
+// Budgets, not frozen, with spend but without a mark.
 absl::StatusOr<std::vector<std::string>> Unmarked(Transaction& transaction, const std::vector<Content>& marked) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                         transaction.Query("SELECT b.id, c.tenant, c.content_digest FROM budgets b JOIN contents c ON "
@@ -253,7 +252,7 @@ absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, cons
     return read.status();
   }
   const std::optional<Mark> mark = read.ok() ? *read : std::nullopt;
-  // Asked again below, when the account is locked; but before anything is ended.
+  // Checked before anything is ended, and again below under the lock.
   DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
     return RequireFrozen(account);
@@ -265,7 +264,7 @@ absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, cons
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
     DPAR_RETURN_IF_ERROR(RequireFrozen(account));
-    // What is debited below may have been priced under a promise that this store has not heard of.
+    // The debit may have been priced under a degree promise that this store lacks.
     if (mark.has_value() && mark->terms.max_degree > 0) {
       DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, budget_id, mark->terms.max_degree));
       DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));

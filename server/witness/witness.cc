@@ -21,18 +21,17 @@
 namespace dpar {
 namespace {
 
-// Some ten megabytes. All are forgotten when there are more, and asked for again.
+// About ten megabytes. When full, all are forgotten and looked up again.
 constexpr size_t kMaxCovered = 100'000;
 
-// What a caller is told: paths are for the log.
+// For callers: paths go to the log only.
 absl::Status CannotMark() {
   return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
                    "the server cannot record what was spent in its witness directory, and shows no results until it "
                    "can; try again, and tell an operator, whose log says why");
 }
 
-// Whether the ledger has every one of the entries. It may have been replaced since they were read, as when a standby
-// without the last commits takes over.
+// Whether the ledger has all entries. It may have been replaced since, as by a standby without the last commits.
 absl::StatusOr<bool> HasAll(Transaction& transaction, const std::vector<Spend>& spends) {
   for (const Spend& spend : spends) {
     DPAR_ASSIGN_OR_RETURN(const std::string hash, HashOfEntry(transaction, spend.budget_id, spend.sequence));
@@ -186,7 +185,7 @@ absl::Status Witness::CoverSlowly(const std::string& budget, const std::vector<S
   return Renew(budget, spends, content);
 }
 
-// The mark is read before the ledger, and nobody writes it meanwhile.
+// The mark is read before the ledger, and no other writes it meanwhile.
 absl::Status Witness::Renew(const std::string& budget, const std::vector<Spend>& spends, const Content& content) {
   const absl::StatusOr<std::optional<Mark>> read = marks_.Read(content);
   if (absl::IsDataLoss(read.status())) {
@@ -213,7 +212,7 @@ absl::Status Witness::Renew(const std::string& budget, const std::vector<Spend>&
     DPAR_RETURN_IF_ERROR(Freeze(database_, budget, RollbackReason(mark)));
   }
   if (found.rolled_back || !account.frozen_reason.empty()) {
-    // What the mark and the ledger share was released before, and its release is known.
+    // What mark and ledger share was released before, and its release is known.
     const bool known = has_all && found.common.has_value() && AllUpTo(spends, mark.checkpoints[*found.common].sequence);
     return known ? absl::OkStatus()
                  : BudgetFrozen(budget, found.rolled_back ? RollbackReason(mark) : account.frozen_reason);

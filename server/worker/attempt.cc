@@ -6,7 +6,6 @@
 #include <exception>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -37,7 +36,7 @@ absl::StatusOr<int64_t> FileSize(const std::string& path) {
   return static_cast<int64_t>(size);
 }
 
-// What steps cost, for progress. All of them cost the plan's epsilon, unless a part of it is the evaluation's.
+// The price of steps, for progress: the plan's epsilon less the evaluation's part.
 EpsilonSource EpsilonOf(const v1::Plan& plan, const PublicSizes& sizes) {
   EpsilonSource source;
   source.of_steps = [plan, sizes](int64_t steps) {
@@ -73,7 +72,7 @@ absl::StatusOr<TrainedModel> Attempt::TrainModel() {
   const v1::TrainingSpec& spec = stored_.job.spec();
   const absl::StatusOr<SealedGraph> sealed = SealedGraph::Open(directory_.DatasetFile(spec.dataset()));
   if (absl::IsNotFound(sealed.status()) || absl::IsFailedPrecondition(sealed.status())) {
-    // The file could not be opened at all, or is of a newer program: a fault of the machine, not of the data.
+    // The file cannot be opened or is of a newer program: the machine's fault, not the data's.
     return Unavailable(sealed.status().code() == absl::StatusCode::kNotFound
                            ? "the dataset's file cannot be opened"
                            : "the dataset's file was sealed by a newer program");
@@ -96,8 +95,7 @@ absl::StatusOr<TrainedModel> Attempt::TrainModel() {
   return trained;
 }
 
-// Fresh noise for every attempt, from the kernel's seed; nothing is kept of the one before. The caller's own stream
-// only without a budget, which every private dataset has, whatever the stored spec says.
+// Fresh noise from the kernel's seed for every attempt. The caller's seed counts only without a budget: public data.
 std::unique_ptr<RandomSource> Attempt::MakeStream() const {
   const v1::TrainingSpec& spec = stored_.job.spec();
   if (stored_.budget_id.empty() && spec.has_seed()) {
@@ -108,7 +106,7 @@ std::unique_ptr<RandomSource> Attempt::MakeStream() const {
 
 absl::StatusOr<JobOutput> Attempt::Save(const TrainedModel& trained) {
   progress_.Update(stored_.job.name(), {"saving", 0, 0, absl::Now(), stored_.job.plan().epsilon()});
-  // A model that is none would be the data's fault; whatever fails after this is the machine's.
+  // An invalid model is the data's fault; later failures are the machine's.
   DPAR_RETURN_IF_ERROR(ValidateModel(trained.model));
   JobOutput output;
   output.evaluation = trained.evaluation;

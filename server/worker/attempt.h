@@ -1,11 +1,10 @@
-// One run of one job: from the dataset's file to model files that nobody can see yet.
+// One run of one job: from the dataset's file to model files that are not visible yet.
 #ifndef DPAR_SERVER_WORKER_ATTEMPT_H_
 #define DPAR_SERVER_WORKER_ATTEMPT_H_
 
 #include <atomic>
 #include <future>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -19,11 +18,10 @@
 
 namespace dpar {
 
-// Why an attempt was told to stop.
 enum class StopCause {
   kNone,
   kCancelled,  // its job's cancel was requested
-  kLeaseLost,  // somebody else may run the job by now
+  kLeaseLost,  // another worker may run the job by now
   kShutdown,   // the server stops
 };
 
@@ -33,8 +31,8 @@ class Attempt {
   Attempt(const StoredJob& stored, const DataDirectory& directory, ProgressBoard& progress, TrainOptions options)
       : stored_(stored), directory_(directory), progress_(progress), options_(std::move(options)) {}
 
-  // Trains and saves. Nothing of it is visible yet: files lie in a directory of this attempt's own. CANCELLED after
-  // Stop; UNAVAILABLE for a fault of the machine, worth another attempt; anything else is the data's doing.
+  // Trains and saves to this attempt's own directory; nothing is visible yet. CANCELLED after Stop; UNAVAILABLE for a
+  // fault of the machine, worth another attempt; any other error is due to the data.
   absl::StatusOr<JobOutput> Run();
 
   // Ends Run soon. The first cause stands.
@@ -53,7 +51,7 @@ class Attempt {
   ProgressBoard& progress_;
   const TrainOptions options_;
   std::atomic<StopCause> cause_ = StopCause::kNone;
-  // A number for a job that has ended. The destructor waits for it, which the job's end must not.
+  // Its destructor waits, which the job's end must not.
   std::future<TrainingProgress::Epsilon> unfinished_epsilon_;
 };
 

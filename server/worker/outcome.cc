@@ -20,7 +20,7 @@
 namespace dpar {
 namespace {
 
-// The only sentences a failed job ever shows. None depends on the data.
+// The only texts a failed job shows. None depends on the data.
 constexpr absl::string_view kFailedAfterOpening =
     "the job failed after its data was opened; its price was posted in full";
 constexpr absl::string_view kAttemptsUsedUp =
@@ -42,7 +42,7 @@ absl::Duration PauseAfter(int attempts) {
 
 EntryContext WorkerNow() { return {"worker", absl::Now()}; }
 
-// Gives the reservation back and ends the job; the state it is in then. Only for causes that the money rules allow.
+// Voids the reservation and ends the job; returns its state. Only for causes that the money rules allow.
 absl::StatusOr<v1::Job::State> VoidAndEnd(Transaction& transaction, const StoredJob& stored, v1::Job::State state,
                                           absl::string_view failure, const std::string& reason) {
   const EntryContext context = WorkerNow();
@@ -59,7 +59,7 @@ absl::StatusOr<v1::Job::State> Cancel(Transaction& transaction, const StoredJob&
   return VoidAndEnd(transaction, stored, v1::Job::CANCELLED, "", "cancelled while it ran");
 }
 
-// After an infrastructure failure: another attempt, or the end of it.
+// After an infrastructure failure: another attempt, or the end.
 absl::StatusOr<v1::Job::State> TryAgain(Transaction& transaction, const StoredJob& stored, int max_attempts) {
   if (stored.job.attempts() >= max_attempts) {
     return VoidAndEnd(transaction, stored, v1::Job::FAILED, kAttemptsUsedUp,
@@ -70,7 +70,6 @@ absl::StatusOr<v1::Job::State> TryAgain(Transaction& transaction, const StoredJo
   return v1::Job::QUEUED;
 }
 
-// What GiveUp does with a job whose lease is held.
 absl::StatusOr<v1::Job::State> Settle(Transaction& transaction, const StoredJob& now, const absl::Status& cause,
                                       StopCause stopped, int max_attempts, const EntryContext& context) {
   const std::string& name = now.job.name();
@@ -93,7 +92,7 @@ absl::StatusOr<v1::Job::State> Settle(Transaction& transaction, const StoredJob&
   return v1::Job::FAILED;
 }
 
-// Whether this lease's output is what the job succeeded with: an earlier call committed though it reported an error.
+// Whether the job succeeded with this lease's output: an earlier commit reported an error but took place.
 absl::StatusOr<bool> WasReleased(Transaction& transaction, const StoredJob& stored, const StoredJob& now) {
   if (now.job.state() != v1::Job::SUCCEEDED) {
     return false;
@@ -119,7 +118,7 @@ Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1
   return statement;
 }
 
-// Posts the price and puts the entry into the statement: signing it signs a checkpoint of the ledger's chain.
+// Posts the price and puts the entry into the statement, so the signature covers a checkpoint of the chain.
 absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const EntryContext& context,
                      Statement& statement) {
   DPAR_ASSIGN_OR_RETURN(Posted posted,
@@ -151,11 +150,10 @@ absl::StatusOr<double> AccountantEpsilon(const StoredJob& stored) {
   return stored.budget_id.empty() ? 0.0 : EventEpsilon(plan.event(), plan.delta());
 }
 
-// Why an attempt that crashed needs no price of its own. Everything an attempt makes stays in this process and in the
-// files of its own directory, which no call serves. Those become visible here and nowhere else: in the transaction
-// below, which also posts. If it commits, the job has ended and never runs again. If it does not, nothing of the
-// attempt was seen by anybody but its timing, which is not protected; the next attempt draws fresh noise, and the same
-// reservation covers it.
+// Why a crashed attempt has no price of its own: all that it makes stays in this process and in its own directory,
+// which no call serves. It becomes visible only in this transaction, which also posts. If that commits, the job has
+// ended and never runs again. If not, only the attempt's timing was seen, which is not protected; the next attempt
+// draws fresh noise under the same reservation.
 absl::Status Release(Database& database, const SigningKeySource& key, const StoredJob& stored, const JobOutput& output,
                      double accountant_epsilon) {
   const std::string& name = stored.job.name();
@@ -180,7 +178,7 @@ absl::Status Release(Database& database, const SigningKeySource& key, const Stor
     }
     DPAR_SEAM("posted");
     JobOutput certified = output;
-    // Asked for here and not before: nothing is signed with a key that was revoked meanwhile.
+    // Asked for here, so that nothing is signed with a key revoked meanwhile.
     DPAR_ASSIGN_OR_RETURN(const SigningKey signing_key, key());
     DPAR_ASSIGN_OR_RETURN(certified.envelope, SignStatement(statement, signing_key));
     DPAR_RETURN_IF_ERROR(Succeed(transaction, name, certified, context.time));
@@ -214,8 +212,7 @@ absl::StatusOr<std::optional<v1::Job::State>> TakeBackOrphan(Database& database,
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     state.reset();
     DPAR_ASSIGN_OR_RETURN(const StoredJob now, LockJob(transaction, orphan.job.name()));
-    // It may have ended, or be another attempt's; or its worker came back and renewed the lease in the last moment,
-    // which then is taken from it all the same.
+    // It may have ended or been leased anew. If its worker has just renewed this lease, the job is taken anyway.
     if (now.job.state() != v1::Job::RUNNING || now.lease != orphan.lease) {
       return absl::OkStatus();
     }

@@ -1,9 +1,7 @@
-// How a job leaves its worker: released, given up, or taken from a worker that is gone. Each is one transaction that
-// moves the ledger and the queue together.
-//
+// How a job leaves its worker: released, given up, or taken back, each in one transaction over ledger and queue.
 // Money rules (PRIVACY, sections 6 and 10): posted once, in the transaction that makes the output visible; voided only
-// after a cancel, or after an infrastructure failure with its attempts used up, when no output left the trainer; any
-// other failure after the data was opened posts the full price.
+// after a cancel, or an infrastructure failure with all attempts used, when no output left the trainer; any other
+// failure after the data was opened posts the full price.
 #ifndef DPAR_SERVER_WORKER_OUTCOME_H_
 #define DPAR_SERVER_WORKER_OUTCOME_H_
 
@@ -19,26 +17,23 @@
 
 namespace dpar {
 
-// The key to sign with at this moment; UNAVAILABLE when it cannot be read, and then a finished job waits for it.
+// The key to sign with now. While it is UNAVAILABLE, a finished job waits.
 using SigningKeySource = std::function<absl::StatusOr<SigningKey>()>;
 
-// What the accountant gives for the job's event, for its certificate; 0 for public data. Cheap for Gaussian events, up
-// to some seconds for others, so it is worked out before the release.
+// The accountant's epsilon for the certificate; 0 for public data. Takes up to seconds, so it precedes the release.
 absl::StatusOr<double> AccountantEpsilon(const StoredJob& stored);
 
-// The one way out for a model: certificate, posted entry and final state become visible together. CANCELLED, and
-// nothing done, when a cancel came first; FAILED_PRECONDITION when the lease is lost. After an error it may be called
-// again: a release that took place is found.
+// The only way out for a model: certificate, post and final state become visible together. CANCELLED when a cancel came
+// first, FAILED_PRECONDITION when the lease is lost. Can be repeated after an error: finds a release that took place.
 absl::Status Release(Database& database, const SigningKeySource& key, const StoredJob& stored, const JobOutput& output,
                      double accountant_epsilon);
 
-// Ends or puts back a job whose attempt gave no output, because of `cause` or because it was stopped; the state it is
-// in then. FAILED_PRECONDITION when the lease is lost.
+// Ends or requeues a job whose attempt gave no output; returns its state. FAILED_PRECONDITION when the lease is lost.
 absl::StatusOr<v1::Job::State> GiveUp(Database& database, const StoredJob& stored, const absl::Status& cause,
                                       StopCause stopped, int max_attempts);
 
-// Takes a job from a worker that is gone: puts it back, or ends it when a cancel was requested or its attempts are used
-// up; the state it is in then. `orphan` is as it was found; nothing when it has moved on since.
+// Requeues a dead worker's job, or ends it after a cancel or its last attempt; returns its state. `orphan` is as found;
+// nothing when the job has moved on.
 absl::StatusOr<std::optional<v1::Job::State>> TakeBackOrphan(Database& database, const StoredJob& orphan,
                                                              int max_attempts);
 

@@ -20,7 +20,7 @@ absl::Status CannotList() {
   return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, "cannot list the data directory");
 }
 
-// The lease whose files a job needs: that of its output, or of the attempt that runs; nothing when it needs none.
+// The lease of the job's output or of its running attempt; nothing when no files are needed.
 absl::StatusOr<std::optional<int64_t>> NeededLease(Transaction& transaction, const std::string& job) {
   const absl::StatusOr<StoredJob> stored = GetJob(transaction, job);
   if (absl::IsNotFound(stored.status())) {
@@ -34,7 +34,6 @@ absl::StatusOr<std::optional<int64_t>> NeededLease(Transaction& transaction, con
   return stored->job.state() == v1::Job::RUNNING ? std::optional<int64_t>(stored->lease) : std::nullopt;
 }
 
-// Attempts have directories named by their lease.
 absl::Status SweepJob(const fs::path& directory, std::optional<int64_t> needed) {
   std::error_code error;
   for (fs::directory_iterator entry(directory, error); !error && entry != fs::directory_iterator();

@@ -9,9 +9,9 @@ namespace {
 
 constexpr absl::Duration kUpdatePeriod = absl::Milliseconds(50);
 constexpr absl::Duration kEpsilonPeriod = absl::Milliseconds(200);
-// Time between two computations of epsilon, in multiples of what the last one took: a tenth of the whole.
+// Rest between computations of epsilon, in multiples of the last one's time.
 constexpr int64_t kRestForOne = 9;
-// A value that the last step will replace sooner than this is not worth its time.
+// Not computed when the stage ends sooner than this.
 constexpr absl::Duration kAlmostOver = absl::Seconds(1);
 
 std::string NameOf(TrainingStage stage) {

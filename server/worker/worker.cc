@@ -18,12 +18,11 @@
 namespace dpar {
 namespace {
 
-// How long an idle thread sleeps before it looks again: notices can be missed, and jobs wait for their next attempt.
+// Idle threads look this often: notices can be lost, and jobs wait for their next attempt.
 constexpr absl::Duration kIdleWait = absl::Seconds(1);
-// Leases are renewed, and progress stored, that often; more often where the lease is short.
+// Period of lease renewal and progress storage; shorter for short leases.
 constexpr absl::Duration kRenewPeriod = absl::Seconds(1);
 constexpr int kRenewalsInLease = 4;
-// Between tries to store an outcome.
 constexpr absl::Duration kStoreWait = absl::Milliseconds(500);
 
 }  // namespace
@@ -118,6 +117,9 @@ void Worker::RunJobs() {
 
 absl::StatusOr<std::shared_ptr<Attempt>> Worker::LeaseNext() {
   const absl::MutexLock leasing(&lease_mutex_);
+  if (stopping()) {
+    return nullptr;
+  }
   LeaseRequest request{options_.owner, absl::Now(), options_.lease, options_.max_running_jobs, 0, options_.total_bytes};
   {
     const absl::MutexLock lock(&mutex_);
@@ -136,7 +138,7 @@ std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job) {
   auto attempt = std::make_shared<Attempt>(job, directory_, progress_, TrainOptions{device_, options_.threads});
   const absl::MutexLock lock(&mutex_);
   free_bytes_ -= job.job.memory_bytes();
-  // A cancel may have come between the lease and this line, when nobody knew whom to tell.
+  // A cancel may have come after the lease, before this attempt was registered.
   check_cancels_ = true;
   ++notices_;
   if (stopping_) {
@@ -152,7 +154,7 @@ void Worker::RunJob(Attempt& attempt) {
   spdlog::info("worker: {} starts, attempt {}, on {}", name, stored.job.attempts(), device_);
   const absl::StatusOr<JobOutput> output = attempt.Run();
   absl::StatusOr<bool> released = EndJob(attempt, output);
-  // While the store cannot be reached the outcome waits here: the keeper holds the lease as soon as it can.
+  // The outcome waits here for the store; the keeper holds the lease as soon as it can.
   while (absl::IsUnavailable(released.status()) && !stopping()) {
     spdlog::error("worker: the outcome of {} cannot be stored: {}", name, std::string(released.status().message()));
     absl::SleepFor(kStoreWait);
@@ -164,8 +166,7 @@ void Worker::RunJob(Attempt& attempt) {
     return;
   }
   if (!released.ok() && !absl::IsFailedPrecondition(released.status())) {
-    // Whether the store has the outcome is not known, so the files stay. The lease runs out, and whoever takes the job
-    // back removes them.
+    // The outcome is unknown, so the files stay until the lease runs out and a server takes the job back.
     spdlog::error("worker: {} could not be ended: {}", name, std::string(released.status().message()));
     return;
   }
@@ -183,10 +184,10 @@ void Worker::RemoveFiles(const StoredJob& stored) const {
 absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr<JobOutput>& output) {
   absl::Status cause = output.status();
   if (output.ok()) {
-    // Neither is the ledger's: what a price takes, and a key that cannot be read.
+    // Compute the price and read the key before the timed commit.
     DPAR_ASSIGN_OR_RETURN(const double accountant_epsilon, AccountantEpsilon(attempt.stored()));
     DPAR_RETURN_IF_ERROR(key_().status());
-    // Also when the lease is said to be lost: it is, too, once the release was committed.
+    // Also after a lost lease: the lease is lost too once a release was committed.
     cause = TimeLedgerCommit(options_.metrics, LedgerCommit::kRelease, [&]() -> absl::Status {
       return Release(database_, key_, attempt.stored(), *output, accountant_epsilon);
     });
@@ -199,7 +200,7 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
       return cause;
     }
   }
-  // Nothing was released and nothing will be: before anybody reads that the job ended, its files are gone.
+  // Nothing was released and nothing will be: files go before the job's end is visible.
   RemoveFiles(attempt.stored());
   v1::Job::State state = v1::Job::RUNNING;
   DPAR_RETURN_IF_ERROR(TimeLedgerCommit(options_.metrics, LedgerCommit::kGiveUp, [&]() -> absl::Status {
@@ -209,7 +210,7 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
   if (state == v1::Job::FAILED) {
     MarkSpend(attempt.stored().job.name());
   }
-  // After the mark, here as above: the count, too, says how a job ended.
+  // After the mark: the count, too, reveals how a job ended.
   CountEnd(state);
   return false;
 }
@@ -220,7 +221,7 @@ void Worker::CountEnd(v1::Job::State state) const {
   }
 }
 
-// The job has ended, whatever comes of this: whoever asks for what it gave has the mark made first.
+// A failure here is harmless: the mark is written before anyone gets the output.
 void Worker::MarkSpend(const std::string& job) const {
   if (options_.witness != nullptr) {
     options_.witness->CoverJobs({job}).IgnoreError();
@@ -230,7 +231,7 @@ void Worker::MarkSpend(const std::string& job) const {
 void Worker::Forget(const Attempt& attempt) {
   const absl::MutexLock lock(&mutex_);
   free_bytes_ += attempt.stored().job.memory_bytes();
-  // Unless the job was leased again here after this attempt had lost it.
+  // Unless the job was leased again here after this attempt lost it.
   const auto found = running_.find(attempt.stored().job.name());
   if (found != running_.end() && found->second.attempt.get() == &attempt) {
     running_.erase(found);

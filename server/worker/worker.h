@@ -1,9 +1,8 @@
-// Runs jobs, several at once: the only room that joins core/train to the ledger and the queue.
+// Runs jobs, several at once: the only room that joins core/train to ledger and queue.
 #ifndef DPAR_SERVER_WORKER_WORKER_H_
 #define DPAR_SERVER_WORKER_WORKER_H_
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -36,11 +35,11 @@ struct WorkerOptions {
   int64_t total_bytes = 0;       // for all jobs of this server together
   absl::Duration lease = absl::Seconds(30);
   Metrics* metrics = nullptr;  // may be missing
-  // Where what was posted is marked at once, so that nobody who asks for it has to wait; may be missing.
+  // Marks posts at once, so that callers do not wait for it; may be null.
   Witness* witness = nullptr;
 };
 
-// One thread for each job that may run at once, and one that keeps their leases. Everything passed in outlives it.
+// One thread for each concurrent job, and one that keeps leases. Arguments outlive it.
 class Worker {
  public:
   // `key` is asked for before every signature.
@@ -50,12 +49,12 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // Checks the device and starts the threads. On a store of its own, what a crash left RUNNING is taken back first; on
-  // a shared one that comes when its lease expires. FAILED_PRECONDITION when the device is not there.
+  // Starts the threads. Takes back RUNNING jobs of a crash first on its own store; on a shared one, when their leases
+  // expire. FAILED_PRECONDITION without the device.
   absl::Status Start();
-  // A job was queued, or its cancel requested; an empty name when it may have been any.
+  // A job was queued or its cancel requested; any job when empty.
   void Notify(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Stops the running jobs, puts them back into the queue, and joins the threads.
+  // Stops and requeues the running jobs, and joins the threads.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -64,23 +63,18 @@ class Worker {
     absl::Time lease_end;  // as far as this server knows
   };
 
-  // A thread's loop: lease a job, run it, end it.
   void RunJobs();
-  // Waits until `notices_` is not `seen`, or a while; what it is then.
   int64_t AwaitNotice(int64_t seen) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing when there is no job for this server now.
   absl::StatusOr<std::shared_ptr<Attempt>> LeaseNext() ABSL_LOCKS_EXCLUDED(lease_mutex_, mutex_);
-  // Notes that a job was leased here.
   std::shared_ptr<Attempt> Admit(const StoredJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunJob(Attempt& attempt);
-  // Has the store end the job as the attempt ended. True when its output was released.
+  // Stores the job's end; true when its output was released.
   absl::StatusOr<bool> EndJob(const Attempt& attempt, const absl::StatusOr<JobOutput>& output);
   void RemoveFiles(const StoredJob& stored) const;
   void CountEnd(v1::Job::State state) const;
   void MarkSpend(const std::string& job) const;
   void Forget(const Attempt& attempt) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The keeper's life: renew leases, store progress, see cancels, take back jobs whose workers are gone.
   void KeepLeases();
   void RenewLeases() ABSL_LOCKS_EXCLUDED(mutex_);
   void StopCancelled() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -107,7 +101,7 @@ class Worker {
   std::thread keeper_;
 };
 
-// Removes model files that no output of the store stands for and no running attempt may be writing.
+// Removes model files of no stored output and no running attempt.
 absl::Status SweepModels(Database& database, const DataDirectory& directory);
 
 }  // namespace dpar

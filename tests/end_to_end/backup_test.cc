@@ -72,6 +72,17 @@ class BackupTest : public ::testing::TestWithParam<Engine> {
   }
 
   static std::unique_ptr<PrivatePostgres> postgres_;
+  // Refuses while the server runs, and without --replace; the server is stopped then.
+  void ExpectNotRestoredOverAStoreInUse(const std::string& backup) {
+    const CommandResult served = Dpard({"restore", backup, "--replace"});
+    EXPECT_EQ(served.exit_code, 1);
+    EXPECT_THAT(served.err, HasSubstr(GetParam() == Engine::kSqlite ? "another dpard uses" : "other sessions use"));
+    ASSERT_EQ(server_->Terminate(), std::optional<int>(0));
+    const CommandResult taken = Dpard({"restore", backup});
+    EXPECT_EQ(taken.exit_code, 1);
+    EXPECT_THAT(taken.err, HasSubstr("is not empty; nothing was restored"));
+  }
+
   std::vector<std::string> store_;
   std::unique_ptr<TestServer> server_;
   TenantAccess tenant_;
@@ -98,13 +109,7 @@ TEST_P(BackupTest, WhatWasSpentAfterTheBackupCannotBeSpentAgain) {
   Train(unknown, 0.5);
   const v1::Budget unknown_spent = GetBudget(Owner(), unknown);
 
-  const CommandResult served = Dpard({"restore", backup, "--replace"});
-  EXPECT_EQ(served.exit_code, 1);
-  EXPECT_THAT(served.err, HasSubstr(GetParam() == Engine::kSqlite ? "another dpard uses" : "other sessions use"));
-  ASSERT_EQ(server_->Terminate(), std::optional<int>(0));
-  const CommandResult taken = Dpard({"restore", backup});
-  EXPECT_EQ(taken.exit_code, 1);
-  EXPECT_THAT(taken.err, HasSubstr("is not empty; nothing was restored"));
+  ExpectNotRestoredOverAStoreInUse(backup);
   const CommandResult restored = Dpard({"restore", backup, "--replace"});
   ASSERT_EQ(restored.exit_code, 0) << restored.err;
   EXPECT_THAT(restored.out, AllOf(HasSubstr("ledgers: 1 ok, 0 broken\n"),
