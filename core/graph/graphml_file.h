@@ -1,6 +1,6 @@
 // Graphs as GraphML, which NetworkX, Gephi, igraph and yEd read and write.
 //   <key for="node" attr.name="label" attr.type="int"/>    the node's class: an integer, none for -1 or nothing
-//   <key for="node" attr.name=... attr.type="double"/>     a feature column (or float, int, long, boolean); 0 if missing
+//   <key for="node" attr.name=... attr.type="double"/>     a feature column (or float, int, long, boolean), else 0
 //   <key for="graph" attr.name="num_classes" .../>         the class count; without it, the highest label + 1
 // Nodes are numbered in file order and stand before the edges that name them. Edges are undirected whatever edgedefault
 // says; weights, if any, must be equal. Other attributes are ignored; nested graphs, hyperedges and ports refused.
