@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/cord.h"
 #include "core/status_macros.h"
 #include "gmock/gmock.h"
