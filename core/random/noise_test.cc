@@ -33,12 +33,6 @@ using ::dpar::testing::ScriptedRandom;
 using std::numbers::ln2;
 
 constexpr uint64_t kAllOnes = ~uint64_t{0};
-// The highest word whose uniform value is below 1.
-constexpr uint64_t kLastBelowOne = kAllOnes - 1025;
-
-double RelativeError(double value, long double expected) {
-  return static_cast<double>(std::abs((static_cast<long double>(value) - expected) / expected));
-}
 
 // Steps fine enough to be taken for real numbers.
 constexpr double kFine = 0x1p24;
