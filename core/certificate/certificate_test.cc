@@ -88,8 +88,8 @@ TEST_F(CertificateTest, ATrueCertificatePassesEveryCheck) {
   for (const Check& check : verification.checks) {
     names.push_back(check.name);
   }
-  EXPECT_THAT(names, testing::ElementsAre("signature", "statement", "model.npz digest", "model.pt digest", "mechanism",
-                                          "epsilon", "ledger", "ledger entry"));
+  EXPECT_THAT(names, ::testing::ElementsAre("signature", "statement", "model.npz digest", "model.pt digest",
+                                            "mechanism", "epsilon", "ledger", "ledger entry"));
   EXPECT_LE(verification.recomputed_epsilon, 1 + 1e-9);
   EXPECT_GT(verification.recomputed_epsilon, 0.9999);
   EXPECT_EQ(verification.statement.job, "tenants/acme/jobs/j-1");

@@ -30,6 +30,8 @@ using testing::FixedRandom;
 using testing::FullJson;
 using testing::FullStatement;
 using ::testing::StartsWith;
+using Json = nlohmann::ordered_json;
+using Pointer = Json::json_pointer;
 
 TEST(StatementTest, RefusesTheRemovalOfAnyField) {
   const auto can_be_without = [](const std::string& path) {

@@ -34,6 +34,7 @@ using testing::FullStatement;
 using ::testing::HasSubstr;
 using testing::Keys;
 using ::testing::StartsWith;
+using Json = nlohmann::ordered_json;
 
 TEST(StatementTest, IsAnInTotoStatementWithThePromiseFirst) {
   const std::string text = StatementToJson(ExampleStatement());
