@@ -110,7 +110,7 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListU
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request.parent()));
   DPAR_RETURN_IF_ERROR(CheckFilter(request.filter()));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));
-  DPAR_ASSIGN_OR_RETURN(const int64_t skip, PagePosition(request.page_token(), 0));
+  DPAR_ASSIGN_OR_RETURN(const int64_t skip, PositionOfToken(request.page_token(), 0));
   DPAR_ASSIGN_OR_RETURN(
       response, overviews_.ListUsage({.tenant = tenant, .text = request.filter()}, skip, page_size, absl::Now()));
   std::vector<std::string> ended;
@@ -161,7 +161,7 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListL
     DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("parent", request.parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t before,
-                          PagePosition(request.page_token(), std::numeric_limits<int64_t>::max()));
+                          PositionOfToken(request.page_token(), std::numeric_limits<int64_t>::max()));
     DPAR_ASSIGN_OR_RETURN(response, overviews_.TailOf(name.dataset, before, page_size));
     return absl::OkStatus();
   }

@@ -66,7 +66,7 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::ListLed
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size()));
   // Entries have no gaps, so a list page starts after a sequence number.
-  DPAR_ASSIGN_OR_RETURN(const int64_t after, PagePosition(request.page_token(), 0));
+  DPAR_ASSIGN_OR_RETURN(const int64_t after, PositionOfToken(request.page_token(), 0));
   using Entries = std::vector<v1::LedgerEntry>;
   DPAR_ASSIGN_OR_RETURN(Entries entries,
                         ReadFrom(parts_.database, [&](Transaction& transaction) -> absl::StatusOr<Entries> {

@@ -25,7 +25,7 @@ inline absl::StatusOr<int64_t> PageSize(int32_t asked, int64_t otherwise = kDefa
 }
 
 // For lists whose next_page_token is a position.
-inline absl::StatusOr<int64_t> PagePosition(const std::string& token, int64_t otherwise) {
+inline absl::StatusOr<int64_t> PositionOfToken(const std::string& token, int64_t otherwise) {
   int64_t position = otherwise;
   if (!token.empty() && (!absl::SimpleAtoi(token, &position) || position < 1)) {
     return InvalidField("page_token", "page_token must be empty or the next_page_token of the page before");

@@ -24,6 +24,7 @@
 #include "dpar/v1/server.pb.h"
 #include "dpar/v1/training.pb.h"
 #include "google/protobuf/stubs/logging.h"
+#include "google/protobuf/util/json_util.h"
 #include "server/admission/estimate.h"
 #include "server/auth/token.h"
 #include "server/ledger/ledger.h"
