@@ -434,6 +434,42 @@ TEST_F(TokenTest, TheCommandLineShowsScopesExpiryAndLastUse) {
   for (const absl::string_view line : absl::StrSplit(list.out, '\n')) EXPECT_LE(line.size(), 80U) << line;
 }
 
+TEST(TokenLimitTest, TheLastTokenAndTheLastTenantFitAndTheNextDoNot) {
+  TestServer server({"--max-tokens", "3", "--max-tenants", "2"});
+  ASSERT_TRUE(server.Start());
+  const Client operating = server.Operator();
+  const TenantAccess tenant = server.NewTenant();
+  const auto second = Create(operating, TokenRequest(tenant.name, v1::READER));
+  ASSERT_THAT(second.status, IsOk());
+  const auto third = Create(operating, TokenRequest(tenant.name, v1::READER));
+  ASSERT_THAT(third.status, IsOk());
+  const auto over = Create(operating, TokenRequest(tenant.name, v1::READER));
+  EXPECT_THAT(over.status, IsError(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::LIMIT_EXCEEDED));
+  EXPECT_EQ(ErrorMetadata(over.status, "limit"), "max_tokens");
+  EXPECT_EQ(ErrorMetadata(over.status, "maximum"), "3");
+  // Of a rotated token and its successor only one counts, unless they overlap.
+  EXPECT_THAT(Rotate(operating, RotateRequest(third.value.token().name(), 60)).status,
+              IsError(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::LIMIT_EXCEEDED));
+  EXPECT_THAT(Rotate(operating, RotateRequest(third.value.token().name(), 0)).status, IsOk());
+  EXPECT_THAT(Revoke(operating, second.value.token().name()).status, IsOk());
+  EXPECT_THAT(Create(operating, TokenRequest(tenant.name, v1::READER)).status, IsOk());
+  // The operators have a count of their own.
+  EXPECT_THAT(Create(operating, TokenRequest("operator", v1::OPERATOR)).status, IsOk());
+  EXPECT_THAT(Create(operating, TokenRequest("operator", v1::OPERATOR)).status, IsOk());
+  EXPECT_THAT(Create(operating, TokenRequest("operator", v1::OPERATOR)).status,
+              IsError(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::LIMIT_EXCEEDED));
+
+  server.NewTenant();
+  v1::CreateTenantRequest third_tenant;
+  third_tenant.set_tenant_id("third");
+  third_tenant.set_request_id(NewRequestId());
+  const auto refused = operating.Call(&v1::OperatorService::Stub::CreateTenant, third_tenant);
+  EXPECT_THAT(refused.status, IsError(grpc::StatusCode::RESOURCE_EXHAUSTED, v1::LIMIT_EXCEEDED));
+  EXPECT_EQ(ErrorMetadata(refused.status, "limit"), "max_tenants");
+  const auto listed = operating.Call(&v1::OperatorService::Stub::ListTenants, v1::ListTenantsRequest());
+  EXPECT_EQ(listed.value.tenants_size(), 2) << "nothing is left of what was refused";
+}
+
 TEST_F(TokenTest, TheCommandLineSaysNotAuthorisedWithExitCodeFour) {
   const CommandResult wrong = server().Dpar(absl::StrCat("dpar_nobody_", std::string(64, '0')), {"jobs"});
   EXPECT_EQ(wrong.exit_code, 4) << wrong.err;
