@@ -210,6 +210,21 @@ constexpr float kLn2Low = -2.12194440e-4F;
   }
 }
 
+// Transposes eight rows block by block; row i of block k begins at i * row + k * block.
+[[gnu::always_inline]] inline void TransposeBlocks(const float* from, size_t from_row, size_t from_block, float* to,
+                                                   size_t to_row, size_t to_block, size_t stride) {
+  for (size_t k = 0; k < stride; k += kFloats) {
+    Floats block[kFloats];
+    for (size_t i = 0; i < kFloats; ++i) {
+      block[i] = LoadFloats(from + i * from_row + k * from_block);
+    }
+    Transpose(block);
+    for (size_t i = 0; i < kFloats; ++i) {
+      FloatsAt(to + i * to_row + k * to_block) = block[i];
+    }
+  }
+}
+
 // Eight rows in the lanes of a vector; few classes would leave most lanes idle.
 [[gnu::always_inline]] inline void ClippedResidualsOfEight(float* __restrict x, size_t stride, size_t classes,
                                                            const ResidualRows& rows, size_t first,
@@ -226,16 +241,7 @@ constexpr float kLn2Low = -2.12194440e-4F;
   }
   Floats largest = Broadcast(-std::numeric_limits<float>::infinity());
   Floats fault = {};  // stays 0 unless a logit is not finite
-  for (size_t k = 0; k < stride; k += kFloats) {
-    Floats block[kFloats];
-    for (size_t i = 0; i < kFloats; ++i) {
-      block[i] = LoadFloats(x + i * stride + k);
-    }
-    Transpose(block);
-    for (size_t i = 0; i < kFloats; ++i) {
-      FloatsAt(scratch + (k + i) * kFloats) = block[i];
-    }
-  }
+  TransposeBlocks(x, stride, 1, scratch, kFloats, kFloats, stride);
   for (size_t k = 0; k < classes; ++k) {
     float* at = scratch + k * kFloats;
     const Floats lane = input_scale * (LoadFloats(at) + bias * model.bias[k] + shift * model.mean[k]);
@@ -283,16 +289,10 @@ constexpr float kLn2Low = -2.12194440e-4F;
       DoublesAt(of_class + kFloats + half * kDoubles) += shifts[half] * values;
     }
   }
-  for (size_t k = 0; k < stride; k += kFloats) {
-    Floats block[kFloats];
-    for (size_t i = 0; i < kFloats; ++i) {
-      block[i] = k + i < classes ? LoadFloats(scratch + (k + i) * kFloats) : Floats{};
-    }
-    Transpose(block);
-    for (size_t i = 0; i < kFloats; ++i) {
-      FloatsAt(x + i * stride + k) = block[i];
-    }
+  for (size_t k = classes; k < stride; ++k) {
+    FloatsAt(scratch + k * kFloats) = Floats{};
   }
+  TransposeBlocks(scratch, kFloats, kFloats, x, stride, 1, stride);
 }
 
 [[gnu::always_inline]] inline void ClippedResidualsLoop(float* x, size_t stride, size_t classes,
