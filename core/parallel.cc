@@ -3,18 +3,28 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
 namespace dpar {
+
+namespace {
+
+struct Failure {
+  absl::Mutex mutex;
+  std::exception_ptr exception ABSL_GUARDED_BY(mutex);
+};
+
+}  // namespace
 
 int HardwareThreads() { return std::max(1, static_cast<int>(std::thread::hardware_concurrency())); }
 
 void ParallelFor(int64_t count, int threads, const std::function<void(int worker, int64_t index)>& body) {
   std::atomic<int64_t> next = 0;
-  std::mutex mutex;
-  std::exception_ptr failure;  // guarded by mutex
+  Failure failure;
   const auto work = [&](int worker) {
     try {
       for (int64_t index = next++; index < count; index = next++) {
@@ -22,8 +32,8 @@ void ParallelFor(int64_t count, int threads, const std::function<void(int worker
       }
     } catch (...) {
       next = count;
-      const std::lock_guard<std::mutex> lock(mutex);
-      failure = std::current_exception();
+      const absl::MutexLock lock(&failure.mutex);
+      failure.exception = std::current_exception();
     }
   };
   {
@@ -34,8 +44,9 @@ void ParallelFor(int64_t count, int threads, const std::function<void(int worker
     }
     work(0);
   }
-  if (failure != nullptr) {
-    std::rethrow_exception(failure);
+  const absl::MutexLock lock(&failure.mutex);
+  if (failure.exception != nullptr) {
+    std::rethrow_exception(failure.exception);
   }
 }
 

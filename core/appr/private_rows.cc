@@ -4,11 +4,12 @@
 #include <atomic>
 #include <cmath>
 #include <memory>
-#include <mutex>
 #include <numeric>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "core/appr/selection.h"
 #include "core/error.h"
 #include "core/fault.h"
@@ -164,6 +165,7 @@ class RowMaker {
         Stop(absl::CancelledError("cancelled"));
       }
     });
+    const absl::MutexLock lock(&mutex_);
     return status_;
   }
 
@@ -176,7 +178,7 @@ class RowMaker {
   };
 
   void Stop(const absl::Status& status) {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    const absl::MutexLock lock(&mutex_);
     status_.Update(status);
     stopped_ = true;
   }
@@ -186,8 +188,8 @@ class RowMaker {
   std::vector<Worker> workers_;
   std::atomic<int64_t> rows_done_ = 0;
   std::atomic<bool> stopped_ = false;
-  std::mutex mutex_;
-  absl::Status status_;  // guarded by mutex_ while threads run
+  absl::Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -11,14 +11,15 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "core/error.h"
 #include "core/graph/graph_error.h"
 #include "core/graph/sealed_format.h"
@@ -198,8 +199,8 @@ bool GoodRows(std::span<const int64_t> offsets, std::span<const int32_t> columns
 
 struct SealedGraph::State {
   struct Verdict {
-    std::mutex mutex;
-    std::optional<absl::Status> status;  // guarded by mutex
+    absl::Mutex mutex;
+    std::optional<absl::Status> status ABSL_GUARDED_BY(mutex);
   };
 
   std::string path;
@@ -229,7 +230,7 @@ struct SealedGraph::State {
 
 absl::Status SealedGraph::State::Verify(Section section, KeepGoing& keep_going) {
   Verdict& verdict = verdicts[static_cast<size_t>(section)];
-  const std::lock_guard<std::mutex> lock(verdict.mutex);
+  const absl::MutexLock lock(&verdict.mutex);
   if (!verdict.status.has_value()) {
     absl::Status status = VerifySection(section, keep_going);
     if (keep_going.stopped()) {

@@ -87,9 +87,9 @@ void WatchHub::Join(const std::shared_ptr<Watch>& watch, const std::string& job,
     const absl::MutexLock lock(&mutex_);
     if (stopping_) {
       EndWith(watch, Stopping(), effects);
-    } else if (!watch->end_.has_value()) {
-      watch->job_ = job;
-      watch->sequence_ = after_sequence;
+    } else if (!StateOf(*watch).end.has_value()) {
+      StateOf(*watch).job = job;
+      StateOf(*watch).sequence = after_sequence;
       JobPointer& watched = jobs_[job];
       if (watched == nullptr) {
         watched = std::make_shared<Job>();
@@ -125,13 +125,13 @@ void WatchHub::Sent(const std::shared_ptr<Watch>& watch, bool taken) {
   Effects effects;
   {
     const absl::MutexLock lock(&mutex_);
-    watch->sending_ = false;
+    StateOf(*watch).sending = false;
     if (!taken) {
       EndWith(watch, absl::CancelledError("the caller went away"), effects);
-    } else if (watch->terminal_) {
+    } else if (StateOf(*watch).terminal) {
       EndWith(watch, absl::OkStatus(), effects);
-    } else if (std::exchange(watch->behind_, false) && !watch->end_.has_value()) {
-      Hasten(watch->job_, *jobs_.at(watch->job_));
+    } else if (std::exchange(StateOf(*watch).behind, false) && !StateOf(*watch).end.has_value()) {
+      Hasten(StateOf(*watch).job, *jobs_.at(StateOf(*watch).job));
     }
     Release(watch, effects);
   }
@@ -249,11 +249,11 @@ void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state,
   }
   const std::set<std::shared_ptr<Watch>> watches = job.watches;
   for (const std::shared_ptr<Watch>& watch : watches) {
-    if (watch->sending_) {
+    if (StateOf(*watch).sending) {
       TellBusy(watch, job.version, now, effects);
       continue;
     }
-    const bool owed = watch->version_ == 0 || now - watch->last_sent_ >= kHeartbeat;
+    const bool owed = StateOf(*watch).version == 0 || now - StateOf(*watch).last_sent >= kHeartbeat;
     if (!state.ok()) {
       // A short outage of the store ends only watches that are owed a message.
       if (owed || !absl::IsUnavailable(state.status())) {
@@ -261,32 +261,32 @@ void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state,
       }
       continue;
     }
-    if (!owed && watch->version_ == job.version) {
+    if (!owed && StateOf(*watch).version == job.version) {
       continue;
     }
     std::shared_ptr<v1::WatchJobResponse> message = shared;
-    if (watch->sequence_ >= shared->sequence()) {
+    if (StateOf(*watch).sequence >= shared->sequence()) {
       message = std::make_shared<v1::WatchJobResponse>(*shared);
-      message->set_sequence(watch->sequence_ + 1);
+      message->set_sequence(StateOf(*watch).sequence + 1);
     }
-    watch->sequence_ = message->sequence();
-    watch->version_ = job.version;
-    watch->last_sent_ = now;
-    watch->sending_ = true;
-    watch->terminal_ = message->terminal();
-    ++watch->holds_;
+    StateOf(*watch).sequence = message->sequence();
+    StateOf(*watch).version = job.version;
+    StateOf(*watch).last_sent = now;
+    StateOf(*watch).sending = true;
+    StateOf(*watch).terminal = message->terminal();
+    ++StateOf(*watch).holds;
     effects.sends.emplace_back(watch, std::move(message));
   }
 }
 
 void WatchHub::TellBusy(const std::shared_ptr<Watch>& watch, int64_t version, absl::Time now, Effects& effects) {
-  if (now - watch->last_sent_ < patience_) {
-    watch->behind_ = watch->version_ != version;
+  if (now - StateOf(*watch).last_sent < patience_) {
+    StateOf(*watch).behind = StateOf(*watch).version != version;
     return;
   }
   spdlog::info("a watch is ended: its caller took nothing for {} s (limit max_idle_seconds)",
                absl::ToInt64Seconds(patience_));
-  ++watch->holds_;
+  ++StateOf(*watch).holds;
   effects.cancels.push_back(watch);
   EndWith(watch, IdleTooLong(patience_), effects);
 }
@@ -308,26 +308,26 @@ void WatchHub::Hasten(const std::string& name, Job& job) {
 
 // Stops sending and forgets the job with its last watcher. The sink is told once no lock is held.
 void WatchHub::EndWith(const std::shared_ptr<Watch>& watch, const absl::Status& status, Effects& effects) {
-  if (watch->end_.has_value()) {
+  if (StateOf(*watch).end.has_value()) {
     return;
   }
-  watch->end_ = status;
-  if (const auto watched = jobs_.find(watch->job_); watched != jobs_.end()) {
+  StateOf(*watch).end = status;
+  if (const auto watched = jobs_.find(StateOf(*watch).job); watched != jobs_.end()) {
     Job& job = *watched->second;
     job.watches.erase(watch);
     if (job.watches.empty()) {
-      agenda_.erase({job.due, watch->job_});
+      agenda_.erase({job.due, StateOf(*watch).job});
       jobs_.erase(watched);
     }
   }
-  if (watch->holds_ == 0) {
+  if (StateOf(*watch).holds == 0) {
     effects.ends.emplace_back(watch, status);
   }
 }
 
 void WatchHub::Release(const std::shared_ptr<Watch>& watch, Effects& effects) {
-  if (--watch->holds_ == 0 && watch->end_.has_value()) {
-    effects.ends.emplace_back(watch, *watch->end_);
+  if (--StateOf(*watch).holds == 0 && StateOf(*watch).end.has_value()) {
+    effects.ends.emplace_back(watch, *StateOf(*watch).end);
   }
 }
 

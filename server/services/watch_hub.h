@@ -48,17 +48,21 @@ class Watch {
  private:
   friend class WatchHub;
 
+  // The hub reaches it through StateOf, which asks for the hub's mutex.
+  struct State {
+    std::string job;
+    int64_t sequence = 0;                         // of the last message, or what the caller has seen
+    int64_t version = 0;                          // of the state that was sent last; 0 before the first
+    absl::Time last_sent = absl::InfinitePast();  // when that was
+    bool sending = false;                         // it is still on its way
+    bool behind = false;                          // and there was something newer meanwhile
+    bool terminal = false;                        // it is the last
+    std::optional<absl::Status> end;              // how it ends, once it is to
+    int holds = 1;                                // reasons not to end yet: being admitted, sending, being cancelled
+  };
+
   WatchSink& sink_;
-  // Guarded by the hub's mutex.
-  std::string job_;
-  int64_t sequence_ = 0;                         // of the last message, or what the caller has seen
-  int64_t version_ = 0;                          // of the state that was sent last; 0 before the first
-  absl::Time last_sent_ = absl::InfinitePast();  // when that was
-  bool sending_ = false;                         // it is still on its way
-  bool behind_ = false;                          // and there was something newer meanwhile
-  bool terminal_ = false;                        // it is the last
-  std::optional<absl::Status> end_;              // how it ends, once it is to
-  int holds_ = 1;                                // reasons not to end yet: being admitted, sending, being cancelled
+  State state_;
 };
 
 // Thread-safe. Database and board outlive it; it takes the board's listener. Every watch must end before it is
@@ -105,6 +109,7 @@ class WatchHub {
   };
   using States = std::map<std::string, absl::StatusOr<v1::WatchJobResponse>>;
 
+  Watch::State& StateOf(Watch& watch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return watch.state_; }
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Changed(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
   std::map<std::string, JobPointer> TakeDue(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -3,8 +3,9 @@
 #define DPAR_TESTS_LAB_ROW_PROGRESS_H_
 
 #include <cstdint>
-#include <mutex>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "tests/lab/progress_line.h"
 
 namespace dpar::lab {
@@ -18,9 +19,9 @@ class RowProgress {
 
  private:
   int64_t row_count_;
-  std::mutex mutex_;
-  ProgressLine line_;           // guarded by mutex_, like what follows
-  int64_t most_rows_done_ = 0;  // threads report out of order
+  absl::Mutex mutex_;
+  ProgressLine line_ ABSL_GUARDED_BY(mutex_);
+  int64_t most_rows_done_ ABSL_GUARDED_BY(mutex_) = 0;  // threads report out of order
 };
 
 }  // namespace dpar::lab
