@@ -190,7 +190,9 @@ absl::StatusOr<Model> TrainOnSample(const v1::Plan& plan, const GraphView& graph
   if (plan.node_sampling_rate() == 1) {
     return run.Train(graph);
   }
-  const std::vector<int64_t> kept = PoissonSubset(random, graph.sizes.node_count, plan.node_sampling_rate());
+  const double rate = plan.node_sampling_rate();
+  const std::vector<int64_t> kept =
+      PoissonSubset(random, graph.sizes.node_count, DPAR_FAULT(kOversampledNodes, 1.5 * rate, rate));
   DPAR_ASSIGN_OR_RETURN(const Graph sample, KeepSlots(graph, kept, callbacks.keep_going));
   return run.Train(sample);
 }
