@@ -135,7 +135,8 @@ absl::StatusOr<std::shared_ptr<Attempt>> Worker::LeaseNext() {
 }
 
 std::string Worker::DeviceFor(const StoredJob& job) const {
-  return job.job.plan().non_private() ? device_ : kPrivateDevice;
+  // With a seed, the same job gives the same model, which no other device promises either.
+  return job.job.plan().non_private() && !job.job.spec().has_seed() ? device_ : kPrivateDevice;
 }
 
 std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job) {
