@@ -104,6 +104,8 @@ class Descent {
                                                  [&watched](int64_t /*steps*/) { watched.EndStep(); }));
     std::vector<std::vector<float>> seen = watched.seen();
     seen.push_back(last);
+    // A fault may skip the engine for an empty batch. Such a step is not seen, and moved nothing.
+    std::fill(out.begin(), out.end(), 0.0);
     for (size_t step = 0; step + 1 < seen.size(); ++step) {
       for (size_t i = 0; i < last.size(); ++i) {
         out[step * last.size() + i] = static_cast<double>(seen[step + 1][i]) - static_cast<double>(seen[step][i]);
