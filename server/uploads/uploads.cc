@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <filesystem>
@@ -93,6 +94,12 @@ int64_t FileSize(const std::string& path) {
   std::error_code error;
   const uintmax_t size = fs::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(size);
+}
+
+// What estimates of memory and time are made from, and so all that others learn of a dataset's size.
+int64_t PublicBytes(int64_t size) {
+  constexpr int64_t kLeast = 1 << 20;  // at least a MiB, so that no node of a small graph shows
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(size, kLeast))));
 }
 
 // The size, after a sync: no crash takes these bytes away. 0 without a file.
@@ -374,8 +381,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
     spdlog::error("uploads: a dataset cannot be sealed: {}", std::string(status.message()));
     status = CannotStore();
   }
-  sealing.stored_bytes =
-      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(FileSize(directory_.DatasetFile(name)))));
+  sealing.stored_bytes = PublicBytes(FileSize(directory_.DatasetFile(name)));
   v1::FinishUploadResponse answer;
   if (status.ok()) {
     // The last check: from here on it is recorded even if the caller leaves.
