@@ -77,6 +77,10 @@ absl::StatusOr<std::optional<std::string>> FindBudgetByContent(Transaction& tran
 absl::Status RememberContent(Transaction& transaction, const std::string& tenant, const std::string& content_digest,
                              const std::string& budget_id);
 
+// Whether the tenant ever declared the same content public. Never forgotten, like the budgets of private content.
+absl::StatusOr<bool> WasPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest);
+absl::Status RememberPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest);
+
 struct StoredUpload {
   std::string name;
   v1::OpenUploadRequest declared;  // parent, dataset_id, sizes, cap and is_public are set

@@ -127,6 +127,37 @@ TEST_P(UploadsTest, PrivateContentCannotBeDeclaredPublicLater) {
       absl::StatusCode::kNotFound);
 }
 
+TEST_P(UploadsTest, ContentThatWasDeclaredPublicCannotBecomePrivateAlsoWhenDeletedOrRolledBack) {
+  v1::OpenUploadRequest request = Declaration("d", "r");
+  request.set_is_public(true);
+  ASSERT_TRUE(Upload(request, bytes_).ok());
+  const auto expect_refused = [&](const std::string& id, const std::string& bytes) {
+    v1::OpenUploadRequest again = Declaration(id, id);
+    again.set_class_count(3);  // another declaration of the same content
+    const absl::Status status = Upload(again, bytes).status();
+    ExpectError(status, absl::StatusCode::kFailedPrecondition, "CONTENT_WAS_PUBLIC");
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("Upload it with is_public"));
+    EXPECT_EQ(DatasetStatus(id).code(), absl::StatusCode::kNotFound);
+    EXPECT_EQ(uploads_->Get(last_)->state(), v1::Upload::REFUSED);
+  };
+  expect_refused("e", bytes_);
+  ASSERT_TRUE(
+      database_->Write([](Transaction& t) { return MarkDatasetDeleted(t, "tenants/acme/datasets/d", kNow); }).ok());
+  expect_refused("f", bytes_);
+  std::filesystem::remove_all(root_ + "/witness/acme");
+  expect_refused("g", bytes_);
+  request = Declaration("h", "h");
+  request.set_is_public(true);
+  ASSERT_TRUE(Upload(request, bytes_).ok()) << "public again it may be";
+  ASSERT_TRUE(
+      database_->Write([](Transaction& t) { return t.Execute("DELETE FROM public_contents", {}).status(); }).ok());
+  expect_refused("i", bytes_);
+  // Each tenant's contents are recognised under a key of its own.
+  v1::OpenUploadRequest other = Declaration("d", "o");
+  other.set_parent("tenants/other");
+  EXPECT_TRUE(Upload(other, bytes_).ok());
+}
+
 TEST_P(UploadsTest, FinishedTwiceWithTheSameIdGivesTheSameAnswerWithoutTheReport) {
   v1::FinishUploadResponse first = Upload("d").value();
   const absl::StatusOr<v1::FinishUploadResponse> second = Finish(last_, Sha256Hex(bytes_), "finish-open-d");
