@@ -153,6 +153,8 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
       return {"the same command with a larger epsilon or delta; dpar privacy calibrate shows what is reachable"};
     case v1::CONTENT_HAS_BUDGET:
       return {"dpar upload FILE   (without --public; its budget goes on)"};
+    case v1::CONTENT_WAS_PUBLIC:
+      return {"dpar upload FILE --public   (no budget can promise anything about it any more)"};
     case v1::BUDGET_FROZEN:
       return {"dpar budget show DATASET   (shows why); an operator settles it: dpard thaw DATASET --reason TEXT"};
     case v1::DATASET_IN_USE:

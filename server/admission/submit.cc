@@ -91,6 +91,17 @@ absl::StatusOr<double> DeltaFor(const PlanningBasis& basis) {
   return DefaultDelta(basis.dataset.dataset.node_count());
 }
 
+// A larger delta would weaken what the cap promises, and near 1/N it permits publishing whole nodes.
+absl::Status CheckDelta(double delta, double most) {
+  if (delta <= most) {
+    return absl::OkStatus();
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD,
+                   absl::StrFormat("delta %g is above %g, the delta of the dataset's cap; leave it out or ask for less",
+                                   delta, most),
+                   {{"field", "delta"}, {"max_delta", absl::StrCat(most)}});
+}
+
 absl::StatusOr<v1::Job> AsStored(Transaction& transaction, const std::string& name) {
   DPAR_ASSIGN_OR_RETURN(StoredJob stored, GetJob(transaction, name));
   return std::move(stored.job);
@@ -132,6 +143,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   const PublicSizes sizes{dataset.node_count(), dataset.feature_count(), dataset.class_count()};
   DPAR_ASSIGN_OR_RETURN(plan, MakePlan(job.spec(), sizes, dataset.max_degree()));
   if (basis.account.has_value()) {
+    DPAR_RETURN_IF_ERROR(CheckDelta(plan.delta(), basis.account->terms.cap_delta));
     DPAR_ASSIGN_OR_RETURN(planned.price, MakePrice(plan.event(), plan.epsilon(), plan.delta(), basis.account->terms));
     plan.set_price_units(planned.price->cost.units);
   }

@@ -255,6 +255,21 @@ absl::Status RememberContent(Transaction& transaction, const std::string& tenant
       .status();
 }
 
+absl::StatusOr<bool> WasPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest) {
+  DPAR_ASSIGN_OR_RETURN(
+      const int64_t count,
+      transaction.QueryInt("SELECT COUNT(*) FROM public_contents WHERE tenant = $1 AND content_digest = $2",
+                           {tenant, content_digest}));
+  return count > 0;
+}
+
+absl::Status RememberPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest) {
+  return transaction
+      .Execute("INSERT INTO public_contents (tenant, content_digest) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+               {tenant, content_digest})
+      .status();
+}
+
 absl::Status InsertUpload(Transaction& transaction, const StoredUpload& upload, int64_t max_open) {
   const std::string& tenant = upload.declared.parent();
   DPAR_ASSIGN_OR_RETURN(const int64_t open,

@@ -32,7 +32,7 @@ absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_si
 struct StoredDataset {
   v1::Dataset dataset;
   std::string budget_id;     // empty for public data
-  int64_t stored_bytes = 0;  // of its file, rounded up to a power of two
+  int64_t stored_bytes = 0;  // of its file, at least 1 MiB, rounded up to a power of two
 };
 
 // RESOURCE_EXISTS when the id was ever used, RESOURCE_EXHAUSTED past `max_datasets`.
@@ -76,6 +76,10 @@ absl::StatusOr<std::optional<std::string>> FindBudgetByContent(Transaction& tran
                                                                const std::string& content_digest);
 absl::Status RememberContent(Transaction& transaction, const std::string& tenant, const std::string& content_digest,
                              const std::string& budget_id);
+
+// Whether the tenant ever declared the same content public. Never forgotten, like the budgets of private content.
+absl::StatusOr<bool> WasPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest);
+absl::Status RememberPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest);
 
 struct StoredUpload {
   std::string name;

@@ -14,7 +14,7 @@ namespace {
 // tokens: scopes are v1::Scope names with commas; none is all. The index allows one unrevoked token for each URI.
 // budgets: frozen_reason is empty unless frozen (server/witness). max_degree is the smallest degree promise of the
 // budget's datasets, deleted ones too: the graphs that the cap concerns.
-// datasets: stored_bytes is the file's size, rounded up to a power of two.
+// datasets: stored_bytes is the file's size, at least 1 MiB, rounded up to a power of two.
 // jobs: lease counts leases and is the running attempt's fencing token. The name follows from the request's id;
 // request_fingerprint is that of the request. Each index that a reservation does not touch saves a page write: one
 // holds started jobs, one ended jobs; a dataset's live jobs are found among its tenant's. (With an index of one state,
@@ -92,6 +92,10 @@ CREATE TABLE contents (
   budget_id TEXT NOT NULL REFERENCES budgets (id),
   PRIMARY KEY (tenant, content_digest));
 CREATE INDEX contents_by_budget ON contents (budget_id);
+CREATE TABLE public_contents (
+  tenant TEXT NOT NULL REFERENCES tenants (name),
+  content_digest TEXT NOT NULL,
+  PRIMARY KEY (tenant, content_digest));
 CREATE TABLE uploads (
   name TEXT PRIMARY KEY,
   tenant TEXT NOT NULL REFERENCES tenants (name),
