@@ -19,6 +19,7 @@
 #include "core/train/torch_script.h"
 #include "server/files.h"
 #include "server/seam.h"
+#include "server/worker/earliest_end.h"
 
 namespace dpar {
 namespace {
@@ -86,9 +87,17 @@ absl::StatusOr<TrainedModel> Attempt::TrainModel() {
   TrainingProgress progress(progress_, name, EpsilonOf(plan, graph->sizes));
   TrainingCallbacks callbacks;
   callbacks.keep_going = keep_going;
+  EarliestEnd earliest_end;
   callbacks.on_progress = [&](TrainingStage stage, int64_t completed, int64_t total) {
+    if (completed == 0) {
+      earliest_end.Begin();
+    }
     progress.Report(stage, completed, total);
   };
+  // Public data has nothing to hide.
+  if (!stored_.budget_id.empty()) {
+    callbacks.await_stage_age = [&](double seconds) { earliest_end.Await(absl::Seconds(seconds), keep_going); };
+  }
   const std::unique_ptr<RandomSource> random = MakeStream();
   absl::StatusOr<TrainedModel> trained = Train(plan, *graph, options_, *random, callbacks);
   unfinished_epsilon_ = progress.TakeUnfinished();

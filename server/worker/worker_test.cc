@@ -176,7 +176,7 @@ TEST_F(WorkerTest, ACancelInsideDpApprTakesLessThanASecondAndTheStageShowsNoCoun
   spec.set_method(v1::DPAR_GM);
   // Minutes of work: every row reaches the whole graph.
   spec.mutable_options()->set_appr_nodes(20'000);
-  spec.mutable_options()->set_rho(1e-9);
+  spec.mutable_options()->set_rho(1e-5);
   spec.mutable_options()->set_gamma(1e-9);
   const absl::StatusOr<v1::Job> submitted = Submit(spec);
   ASSERT_TRUE(submitted.ok()) << submitted.status();

@@ -48,7 +48,9 @@ class WorkerFixture : public ::testing::Test {
 
   void AddDataset(const std::string& name, const GeneratorOptions& options, bool is_public) {
     FixedRandom random(1);
-    const Graph graph = *GenerateGraph(options, random);
+    AddDataset(name, *GenerateGraph(options, random), is_public);
+  }
+  void AddDataset(const std::string& name, const Graph& graph, bool is_public) {
     const std::string file = store_.directory().DatasetFile(name);
     ASSERT_TRUE(MakeParentDirectory(file).ok());
     ASSERT_TRUE(WriteSealedGraph(file, graph).ok());
@@ -72,17 +74,14 @@ class WorkerFixture : public ::testing::Test {
     spec.set_epsilon(epsilon);
     return spec;
   }
-  absl::StatusOr<v1::Job> Submit(const PlannedJob& planned) {
+  absl::StatusOr<v1::Job> Submit(const v1::TrainingSpec& spec) {
+    DPAR_ASSIGN_OR_RETURN(const PlannedJob planned, PlanJob(store_.database(), spec, kLimits));
     absl::StatusOr<v1::Job> job;
     const absl::Status status = Write([&](Transaction& t) {
-      job = SubmitJob(t, planned, {kJob, {}}, 10, {"token", absl::Now()});
+      job = SubmitJob(t, planned, {job_, {}}, 10, {"token", absl::Now()});
       return job.status();
     });
     return status.ok() ? job : status;
-  }
-  absl::StatusOr<v1::Job> Submit(const v1::TrainingSpec& spec) {
-    DPAR_ASSIGN_OR_RETURN(const PlannedJob planned, PlanJob(store_.database(), spec, kLimits));
-    return Submit(planned);
   }
   absl::StatusOr<v1::Job> Submit(int64_t steps, double epsilon = 1) {
     v1::TrainingSpec spec = Spec(epsilon);
@@ -92,7 +91,7 @@ class WorkerFixture : public ::testing::Test {
   absl::StatusOr<v1::Job> Cancel() {
     absl::StatusOr<v1::Job> job;
     const absl::Status status = Write([&](Transaction& t) {
-      job = CancelJob(t, kJob, {"token", absl::Now()});
+      job = CancelJob(t, job_, {"token", absl::Now()});
       return job.status();
     });
     return status.ok() ? job : status;
@@ -100,7 +99,7 @@ class WorkerFixture : public ::testing::Test {
   v1::Job Job() {
     v1::Job job;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(const StoredJob stored, GetJob(t, kJob));
+                  DPAR_ASSIGN_OR_RETURN(const StoredJob stored, GetJob(t, job_));
                   job = stored.job;
                   return absl::OkStatus();
                 }).ok());
@@ -124,7 +123,7 @@ class WorkerFixture : public ::testing::Test {
   Progress AwaitProgress(const std::function<bool(const Progress&)>& reached) {
     const absl::Time deadline = absl::Now() + absl::Minutes(1);
     while (absl::Now() < deadline) {
-      const std::optional<Progress> progress = board_.Get(kJob);
+      const std::optional<Progress> progress = board_.Get(job_);
       if (progress.has_value() && reached(*progress)) {
         return *progress;
       }
@@ -141,10 +140,10 @@ class WorkerFixture : public ::testing::Test {
   }
   // Cancels the running job and expects it to end within a second, before it completed anything of its stage.
   void ExpectPromptCancel(const std::string& stage) {
-    const std::optional<Progress> last = board_.Get(kJob);
+    const std::optional<Progress> last = board_.Get(job_);
     const absl::Time asked = absl::Now();
     ASSERT_TRUE(Cancel().ok());
-    worker_.Notify(kJob);
+    worker_.Notify(job_);
     AwaitState(v1::Job::CANCELLED);
     EXPECT_LT(absl::Now() - asked, absl::Seconds(1));
     ASSERT_TRUE(last.has_value());
@@ -217,6 +216,7 @@ class WorkerFixture : public ::testing::Test {
     return [this] { return key_; };
   }
 
+  std::string job_ = kJob;  // that Submit makes and the others ask for
   TemporaryStore store_;
   ProgressBoard board_;
   SigningKey key_ = *SigningKey::Generate();
