@@ -197,10 +197,11 @@ class RowMaker {
 int64_t RowEdgeCeiling(const ApprParameters& parameters, int64_t node_count) {
   // Eight sweeps over the densest graph: where that is less than 1 / rho, a row may reach everything.
   constexpr double kSweeps = 8;
+  constexpr double kAllowance = 2;
   const auto nodes = static_cast<double>(node_count);
   constexpr double kMost = 0x1p62;
   return static_cast<int64_t>(
-      std::min(kMost, std::min(1 / parameters.rho, kSweeps * nodes * nodes) / parameters.alpha));
+      std::min(kMost, std::min(1 / parameters.rho, kSweeps * nodes * nodes) * kAllowance / parameters.alpha));
 }
 
 absl::StatusOr<v1::PrivacyEvent> PrivateRowsEvent(const PrivateRowsOptions& options, int64_t node_count) {

@@ -60,8 +60,8 @@ struct ApprRows {
 // threads at once. The timing of calls follows the data: show it to the data's owner only.
 using RowsCallback = std::function<bool(int64_t rows_done)>;
 
-// Most edges that one row visits, from public quantities: (1 / alpha) min(1 / rho, 8 N^2). Andersen, Chung and Lang
-// (2006) bound their push method by 1 / (alpha rho); at gamma 1e-4, rows of real graphs need up to 0.7 of that.
+// Most edges that one row visits, from public quantities: (2 / alpha) min(1 / rho, 8 N^2). That is twice what Andersen,
+// Chung and Lang (2006) prove of their push method. At the defaults, rows of real graphs need up to half of it.
 int64_t RowEdgeCeiling(const ApprParameters& parameters, int64_t node_count);
 
 // The rows' event, from the options alone. INVALID_ARGUMENT names the option out of range for `node_count` slots.

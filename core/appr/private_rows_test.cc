@@ -426,9 +426,9 @@ TEST(SolveRowsTest, RefusesBadSeedsAndParameters) {
 }
 
 TEST(RowEdgeCeiling, FollowsFromPublicQuantities) {
-  EXPECT_EQ(RowEdgeCeiling({.alpha = 0.25, .rho = 1e-4}, 1'000'000), 40'000);
-  EXPECT_EQ(RowEdgeCeiling({.alpha = 0.5, .rho = 1e-7}, 100), 160'000);
-  EXPECT_EQ(RowEdgeCeiling({.alpha = 1e-3, .rho = 1e-12}, int64_t{1} << 31), 1'000'000'000'000'000);
+  EXPECT_EQ(RowEdgeCeiling({.alpha = 0.25, .rho = 1e-4}, 1'000'000), 80'000);
+  EXPECT_EQ(RowEdgeCeiling({.alpha = 0.5, .rho = 1e-7}, 100), 320'000);
+  EXPECT_EQ(RowEdgeCeiling({.alpha = 1e-3, .rho = 1e-12}, int64_t{1} << 31), 2'000'000'000'000'000);
 }
 
 TEST(PrivateRows, RowsAtTheirCeilingAreTheSameOnEveryThread) {

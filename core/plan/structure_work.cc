@@ -10,13 +10,13 @@
 namespace dpar {
 namespace {
 
-// Of a private plan. A row of the smallest rho visits up to 4e7 edges at the default alpha.
+// Of a private plan. A row of the smallest rho visits up to 8e7 edges at the default alpha.
 constexpr double kSmallestRho = 1e-7;
 // All rows together: 400 seconds of one core.
-constexpr double kMostEdges = 1e10;
+constexpr double kMostEdges = 2e10;
 // For each edge of the ceiling. A visit takes 2 to 10 ns; the rest is for choosing among the entries that a hub makes,
-// at 0.5 microseconds each and up to 0.06 entries an edge (docs/costs.md).
-constexpr double kSecondsPerEdge = 40e-9;
+// at 0.5 microseconds each and up to 0.03 entries an edge (docs/costs.md).
+constexpr double kSecondsPerEdge = 20e-9;
 // Of a solver: for a node met (its state, its place in the hash table, its entry and score; twice, as arrays grow), and
 // for an edge of the support.
 constexpr double kBytesPerNode = 320;
@@ -58,9 +58,10 @@ absl::Status CheckStructureWork(const v1::Plan& plan) {
   if (static_cast<double>(structure.appr_nodes()) * RowEdges(plan) > kMostEdges) {
     return InvalidField(
         "options.appr_nodes",
-        absl::StrFormat("options.appr_nodes / (alpha rho) must be at most %g, got %g: DP-APPR always takes the time of "
-                        "its largest possible rows; choose fewer nodes, or a larger rho or alpha",
-                        kMostEdges, static_cast<double>(structure.appr_nodes()) * RowEdges(plan)));
+        absl::StrFormat(
+            "options.appr_nodes * 2 / (alpha rho) must be at most %g, got %g: DP-APPR always takes the time of "
+            "its largest possible rows; choose fewer nodes, or a larger rho or alpha",
+            kMostEdges, static_cast<double>(structure.appr_nodes()) * RowEdges(plan)));
   }
   return absl::OkStatus();
 }

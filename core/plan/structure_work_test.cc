@@ -41,16 +41,16 @@ std::string RefusedField(const v1::TrainingSpec& spec, int64_t nodes) {
 }
 
 TEST(StructureWork, FollowsFromThePlanAlone) {
-  // 70 rows of 1 / (alpha rho) = 40,000 edges, 40 ns each.
+  // 70 rows of 2 / (alpha rho) = 80,000 edges, 20 ns each.
   const StructureWork one = WorkOfStructure(MustPlan(Spec(), 100'000), 1);
-  EXPECT_NEAR(one.seconds, 70 * 40'000 * 40e-9, 1e-6);
+  EXPECT_NEAR(one.seconds, 70 * 80'000 * 20e-9, 1e-6);
   EXPECT_EQ(one.threads, 1);
   EXPECT_EQ(one.scratch_bytes, 10'001 * 320 + 10'000 * 12);
   const StructureWork four = WorkOfStructure(MustPlan(Spec(), 100'000), 4);
   EXPECT_NEAR(four.seconds, one.seconds / 4, 1e-6);
   EXPECT_EQ(four.scratch_bytes, 4 * one.scratch_bytes);
-  // Few slots have few edges: 8 N^2 / alpha of them.
-  EXPECT_NEAR(WorkOfStructure(MustPlan(Spec(), 20), 1).seconds, 20 * 8 * 400 * 4 * 40e-9, 1e-9);
+  // Few slots have few edges: 16 N^2 / alpha of them.
+  EXPECT_NEAR(WorkOfStructure(MustPlan(Spec(), 20), 1).seconds, 20 * 16 * 400 * 4 * 20e-9, 1e-9);
 }
 
 TEST(StructureWork, UsesFewerThreadsWhereTheirScratchMemoryWouldBeLarge) {
@@ -70,7 +70,7 @@ TEST(StructureWork, BoundsRhoAndTheNumberOfRows) {
   EXPECT_EQ(RefusedField(spec, 2000), "options.rho");
   spec.mutable_options()->set_rho(1e-7);
   EXPECT_EQ(RefusedField(spec, 2000), "OK");
-  // 10^10 edges in all: 250 rows of 4e7.
+  // 2 * 10^10 edges in all: 250 rows of 8e7.
   spec.mutable_options()->set_appr_nodes(250);
   EXPECT_EQ(RefusedField(spec, 100'000), "OK");
   spec.mutable_options()->set_appr_nodes(251);

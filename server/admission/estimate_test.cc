@@ -82,7 +82,7 @@ TEST(TimeEstimateTest, GrowsWithStepsRowsAndWeightsAndShrinksWithThreads) {
   v1::Plan structured = batches;
   structured.set_method(v1::DPAR_GM);
   *structured.mutable_structure() = StructurePlan(1000, 4).structure();
-  // DP-APPR ends at the earliest when 1000 rows of 40,000 edges would, at 40 ns each.
+  // DP-APPR ends at the earliest when 1000 rows of 80,000 edges would, at 20 ns each.
   EXPECT_GT(EstimateJobTime(structured, kSmall, kSmallFile, 1),
             EstimateJobTime(batches, kSmall, kSmallFile, 1) + absl::Milliseconds(1600));
   v1::Plan evaluated = plan;

@@ -79,8 +79,10 @@ absl::StatusOr<TrainedModel> Attempt::TrainModel() {
                            : "the dataset's file was sealed by a newer program");
   }
   const auto keep_going = [this] { return cause_ == StopCause::kNone; };
+  opened_ = true;
   const absl::StatusOr<GraphView> graph = sealed.ok() ? sealed->View(keep_going) : sealed.status();
   if (absl::IsDataLoss(graph.status())) {
+    opened_ = false;
     spdlog::error("worker: the sealed file of {} is damaged; dpard check says where", spec.dataset());
   }
   DPAR_RETURN_IF_ERROR(graph.status());

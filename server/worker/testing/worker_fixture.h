@@ -74,14 +74,17 @@ class WorkerFixture : public ::testing::Test {
     spec.set_epsilon(epsilon);
     return spec;
   }
-  absl::StatusOr<v1::Job> Submit(const v1::TrainingSpec& spec) {
-    DPAR_ASSIGN_OR_RETURN(const PlannedJob planned, PlanJob(store_.database(), spec, kLimits));
+  absl::StatusOr<v1::Job> Submit(const PlannedJob& planned) {
     absl::StatusOr<v1::Job> job;
     const absl::Status status = Write([&](Transaction& t) {
       job = SubmitJob(t, planned, {job_, {}}, 10, {"token", absl::Now()});
       return job.status();
     });
     return status.ok() ? job : status;
+  }
+  absl::StatusOr<v1::Job> Submit(const v1::TrainingSpec& spec) {
+    DPAR_ASSIGN_OR_RETURN(const PlannedJob planned, PlanJob(store_.database(), spec, kLimits));
+    return Submit(planned);
   }
   absl::StatusOr<v1::Job> Submit(int64_t steps, double epsilon = 1) {
     v1::TrainingSpec spec = Spec(epsilon);
@@ -186,6 +189,17 @@ class WorkerFixture : public ::testing::Test {
     return kinds;
   }
 
+  v1::LedgerEntry LastEntry() {
+    v1::LedgerEntry last;
+    EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                  DPAR_ASSIGN_OR_RETURN(const std::vector<v1::LedgerEntry> entries,
+                                        ListEntriesBefore(t, kBudget, int64_t{1} << 40, 1));
+                  last = entries.at(0);
+                  return absl::OkStatus();
+                }).ok());
+    return last;
+  }
+
   static WorkerOptions Options() {
     WorkerOptions options;
     options.max_attempts = 2;
@@ -196,7 +210,7 @@ class WorkerFixture : public ::testing::Test {
   }
   // Whether any attempt left files.
   bool HasFiles() const {
-    const std::filesystem::path job = std::filesystem::path(store_.directory().AttemptDirectory(kJob, 1)).parent_path();
+    const std::filesystem::path job = std::filesystem::path(store_.directory().AttemptDirectory(job_, 1)).parent_path();
     return std::filesystem::exists(job) && !std::filesystem::is_empty(job);
   }
   // Leases the job as a worker would that then dies.
