@@ -110,17 +110,12 @@ std::vector<SelectedEntry> ExponentialRow(const PrivateRowsOptions& options, int
   for (const SelectedEntry& entry : entries) {
     values.push_back(TruncateToLattice(entry.value, step));
   }
-  AddLatticeLaplace(random, options.value_noise, kApprLatticeBits, values);
+  AddLatticeLaplace(random, DPAR_FAULT(kHalfValueNoise, options.value_noise / 2, options.value_noise), kApprLatticeBits,
+                    values);
   for (size_t i = 0; i < entries.size(); ++i) {
     entries[i].value = values[i];
   }
   return entries;
-}
-
-std::vector<SelectedEntry> PrivateRow(const PrivateRowsOptions& options, int64_t node_count, SparseVector row,
-                                      RandomSource& random) {
-  return options.mechanism == ApprMechanism::kGm ? GaussianRow(options, node_count, std::move(row), random)
-                                                 : ExponentialRow(options, node_count, std::move(row), random);
 }
 
 using Row = std::vector<std::pair<int32_t, double>>;
@@ -207,7 +202,8 @@ int64_t RowEdgeCeiling(const ApprParameters& parameters, int64_t node_count) {
 absl::StatusOr<v1::PrivacyEvent> PrivateRowsEvent(const PrivateRowsOptions& options, int64_t node_count) {
   DPAR_RETURN_IF_ERROR(Validate(options, node_count));
   if (options.mechanism == ApprMechanism::kGm) {
-    const double sensitivity = std::sqrt(2 * static_cast<double>(options.rows)) * options.clip;
+    const double sensitivity =
+        std::sqrt(DPAR_FAULT(kRowsMoveOnce, 1, 2) * static_cast<double>(options.rows)) * options.clip;
     return NameOption("noise", MakeGaussianEvent(std::nextafter(sensitivity, HUGE_VAL), options.noise, 1));
   }
   const int64_t selections = options.rows * options.k;
@@ -226,6 +222,13 @@ absl::StatusOr<v1::PrivacyEvent> PrivateRowsEvent(const PrivateRowsOptions& opti
 std::vector<int32_t> DrawSeeds(int64_t node_count, int64_t rows, RandomSource& random) {
   const std::vector<int64_t> drawn = SampleWithoutReplacement(random, node_count, rows);
   return std::vector<int32_t>(drawn.begin(), drawn.end());
+}
+
+// Declared for tests in core/appr/testing/unpriced_rows.h.
+std::vector<SelectedEntry> PrivateRow(const PrivateRowsOptions& options, int64_t node_count, SparseVector row,
+                                      RandomSource& random) {
+  return options.mechanism == ApprMechanism::kGm ? GaussianRow(options, node_count, std::move(row), random)
+                                                 : ExponentialRow(options, node_count, std::move(row), random);
 }
 
 #ifdef DPAR_TEST_SEAMS

@@ -15,9 +15,12 @@
 
 namespace dpar {
 
+// The only device that runs plans with noise (core/train/engine.h says why).
+inline constexpr char kPrivateDevice[] = "cpu";
+
 // The result depends on the device, as floating point does, but not on the number of threads.
 struct TrainOptions {
-  std::string device = "cpu";  // or "cuda:i"
+  std::string device = kPrivateDevice;  // "cuda:i" for plans without noise alone
   int threads = 1;
 };
 
@@ -44,7 +47,7 @@ struct TrainedModel {
 };
 
 // Runs `plan` on the graph. A non-finite row or gradient counts as 0. The only errors are CANCELLED and
-// INVALID_ARGUMENT for a plan that does not fit a graph of these sizes.
+// INVALID_ARGUMENT for a plan that does not fit a graph of these sizes, or this device.
 absl::StatusOr<TrainedModel> Train(const v1::Plan& plan, const GraphView& graph, const TrainOptions& options,
                                    RandomSource& random, const TrainingCallbacks& callbacks);
 

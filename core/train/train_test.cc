@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/graph/generate.h"
 #include "core/graph/testing/questions.h"
 #include "core/infer/predict.h"
@@ -195,6 +196,19 @@ std::vector<MethodTraits> MethodsWithoutAPromise() {
   std::copy_if(Methods().begin(), Methods().end(), std::back_inserter(methods),
                [](const MethodTraits& method) { return !method.reads_edges; });
   return methods;
+}
+
+// LibTorch's sums do not keep other rows' bits when a node goes (engine_test.cc), so a device must not get a private
+// job.
+TEST(Train, APrivateJobIsRefusedOnAnyDeviceButTheCpu) {
+  const Graph graph = SmallGraph();
+  FixedRandom random(12);
+  for (const char* device : {"cuda:0", "cuda", "mps"}) {
+    const absl::Status status = Train(MustPlan(Spec(1), graph), graph, {.device = device}, random, Silent()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(GetErrorInfo(status)->metadata().at("field"), "device");
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("a private job runs on the cpu only, not on "));
+  }
 }
 
 TEST(Train, EdgesAreReadByTheStructureMethodsOnly) {

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "core/train/device.h"
+#include "core/train/train.h"
 #include "server/files.h"
 #include "server/seam.h"
 #include "server/store/read_from.h"
@@ -133,9 +134,14 @@ absl::StatusOr<std::shared_ptr<Attempt>> Worker::LeaseNext() {
   return job.has_value() ? Admit(*job) : nullptr;
 }
 
+std::string Worker::DeviceFor(const StoredJob& job) const {
+  // With a seed, the same job gives the same model, which no other device promises either.
+  return job.job.plan().non_private() && !job.job.spec().has_seed() ? device_ : kPrivateDevice;
+}
+
 std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job) {
   DPAR_SEAM("leased");
-  auto attempt = std::make_shared<Attempt>(job, directory_, progress_, TrainOptions{device_, options_.threads});
+  auto attempt = std::make_shared<Attempt>(job, directory_, progress_, TrainOptions{DeviceFor(job), options_.threads});
   const absl::MutexLock lock(&mutex_);
   free_bytes_ -= job.job.memory_bytes();
   // A cancel may have come after the lease, before this attempt was registered.
@@ -151,7 +157,7 @@ std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job) {
 void Worker::RunJob(Attempt& attempt) {
   const StoredJob& stored = attempt.stored();
   const std::string& name = stored.job.name();
-  spdlog::info("worker: {} starts, attempt {}, on {}", name, stored.job.attempts(), device_);
+  spdlog::info("worker: {} starts, attempt {}, on {}", name, stored.job.attempts(), DeviceFor(stored));
   const absl::StatusOr<JobOutput> output = attempt.Run();
   absl::StatusOr<bool> released = EndJob(attempt, output);
   // The outcome waits here for the store; the keeper holds the lease as soon as it can.
