@@ -189,6 +189,16 @@ class RowMaker {
 
 }  // namespace
 
+int64_t RowEdgeCeiling(const ApprParameters& parameters, int64_t node_count) {
+  // Eight sweeps over the densest graph: where that is less than 1 / rho, a row may reach everything.
+  constexpr double kSweeps = 8;
+  constexpr double kAllowance = 2;
+  const auto nodes = static_cast<double>(node_count);
+  constexpr double kMost = 0x1p62;
+  return static_cast<int64_t>(
+      std::min(kMost, std::min(1 / parameters.rho, kSweeps * nodes * nodes) * kAllowance / parameters.alpha));
+}
+
 absl::StatusOr<v1::PrivacyEvent> PrivateRowsEvent(const PrivateRowsOptions& options, int64_t node_count) {
   DPAR_RETURN_IF_ERROR(Validate(options, node_count));
   if (options.mechanism == ApprMechanism::kGm) {
@@ -236,7 +246,9 @@ absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateR
   const int64_t node_count = graph.sizes.node_count;
   DPAR_RETURN_IF_ERROR(Validate(options, node_count));
   std::vector<int32_t> seeds = DrawSeeds(node_count, options.rows, random);
-  RowMaker maker(options.solver, seeds.size(), threads, callback);
+  ApprParameters solver_parameters = options.solver;
+  solver_parameters.max_edges = RowEdgeCeiling(options.solver, node_count);
+  RowMaker maker(solver_parameters, seeds.size(), threads, callback);
   // Blocks, since every row's stream is made before its block starts.
   for (size_t first = 0; first < seeds.size(); first += kRowsPerBlock) {
     const size_t last = std::min(first + kRowsPerBlock, seeds.size());

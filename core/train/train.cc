@@ -20,6 +20,7 @@
 #include "core/pace.h"
 #include "core/plan/method.h"
 #include "core/plan/plan_event.h"
+#include "core/plan/structure_work.h"
 #include "core/random/subsets.h"
 #include "core/status_macros.h"
 #include "core/train/aggregation.h"
@@ -158,6 +159,9 @@ class Run {
       rows = IdentityRows(graph);
     }
     ApplyNullRule(graph, rows);
+    if (plan_.has_structure() && callbacks_.await_stage_age != nullptr) {
+      callbacks_.await_stage_age(WorkOfStructure(plan_, options_.threads).seconds);
+    }
     return rows;
   }
 
@@ -219,7 +223,7 @@ absl::StatusOr<TrainedModel> Train(const v1::Plan& plan, const GraphView& graph,
                                    RandomSource& random, const TrainingCallbacks& callbacks) {
   DPAR_RETURN_IF_ERROR(ValidatePlan(plan, graph, options.device));
   KeepGoing keep_going(callbacks.keep_going);
-  const TrainingCallbacks final_callbacks = {std::ref(keep_going), callbacks.on_progress};
+  const TrainingCallbacks final_callbacks = {std::ref(keep_going), callbacks.on_progress, callbacks.await_stage_age};
   try {
     Run run(plan, options, random, final_callbacks);
     if (plan.has_evaluation()) {

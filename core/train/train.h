@@ -36,6 +36,9 @@ struct TrainingCallbacks {
   std::function<bool()> keep_going;
   // Units completed of the stage, from 0; total is 0 for stages without counters.
   std::function<void(TrainingStage stage, int64_t completed, int64_t total)> on_progress;
+  // Waits until the stage is so old, or keep_going says no. Called at the end of a stage whose work follows private
+  // data, with a public age. May be missing.
+  std::function<void(double seconds)> await_stage_age = nullptr;
 };
 
 struct TrainedModel {

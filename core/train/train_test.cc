@@ -21,6 +21,7 @@
 #include "core/plan/method.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_event.h"
+#include "core/plan/structure_work.h"
 #include "core/random/secure_random.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/train/engine.h"
@@ -376,6 +377,25 @@ TEST(Train, TellsStagesAndStepsAndNothingElse) {
               ::testing::ElementsAre(Told(TrainingStage::kStructure, 0, 0), Told(TrainingStage::kTraining, 0, 3),
                                      Told(TrainingStage::kTraining, 1, 3), Told(TrainingStage::kTraining, 2, 3),
                                      Told(TrainingStage::kTraining, 3, 3), Told(TrainingStage::kEvaluating, 0, 0)));
+}
+
+TEST(Train, DpApprEndsAtAPublicAgeAndNoOtherStageWaits) {
+  const Graph graph = SmallGraph(200);
+  for (const v1::Method method : {v1::FEATURES, v1::DPAR_EM0, v1::DPAR_GM}) {
+    v1::TrainingSpec spec = Spec(4, method);
+    spec.mutable_options()->set_steps(1);
+    const v1::Plan plan = MustPlan(spec, graph);
+    std::vector<double> ages;
+    TrainingCallbacks callbacks = Silent();
+    callbacks.await_stage_age = [&](double seconds) { ages.push_back(seconds); };
+    FixedRandom random(20);
+    ASSERT_TRUE(Train(plan, graph, {.threads = 2}, random, callbacks).ok());
+    if (method == v1::FEATURES) {
+      EXPECT_THAT(ages, ::testing::IsEmpty());
+    } else {
+      EXPECT_THAT(ages, ::testing::ElementsAre(WorkOfStructure(plan, 2).seconds));
+    }
+  }
 }
 
 // Every stage that a plan can have: node sampling, DP-APPR, mean, steps, evaluation, and the copies between them.

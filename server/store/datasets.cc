@@ -22,7 +22,7 @@ absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::stri
 
 constexpr absl::string_view kDatasetColumns =
     "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, ''), "
-    "stored_bytes, COALESCE(max_degree, 0)";
+    "stored_bytes, COALESCE(max_degree, 0), out_of_service_reason";
 
 absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   StoredDataset stored;
@@ -40,6 +40,7 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   if (const int64_t max_degree = reader.Int(); max_degree > 0) {
     dataset.set_max_degree(max_degree);
   }
+  dataset.set_out_of_service_reason(reader.Text());
   DPAR_RETURN_IF_ERROR(reader.status());
   if (dataset.is_public() != stored.budget_id.empty()) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a private dataset has no budget in the store",
@@ -225,6 +226,11 @@ absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::st
   }
   page.next_page_token = CutPage(page.datasets, page_size);
   return page;
+}
+
+absl::Status SetOutOfService(Transaction& transaction, const std::string& name, const std::string& reason) {
+  return transaction.ExecuteOne("UPDATE datasets SET out_of_service_reason = $2 WHERE name = $1", {name, reason},
+                                ResourceNotFound(name));
 }
 
 absl::Status MarkDatasetDeleted(Transaction& transaction, const std::string& name, absl::Time now) {

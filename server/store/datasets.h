@@ -67,6 +67,8 @@ struct DatasetPage {
 };
 absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::string& tenant, int64_t page_size,
                                          const std::string& page_token);
+// No job is admitted for the dataset while `reason` is not empty. NOT_FOUND for an unknown one.
+absl::Status SetOutOfService(Transaction& transaction, const std::string& name, const std::string& reason);
 absl::Status MarkDatasetDeleted(Transaction& transaction, const std::string& name, absl::Time now);
 
 absl::StatusOr<bool> DatasetIdTaken(Transaction& transaction, const std::string& name);

@@ -210,10 +210,11 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
   RemoveFiles(attempt.stored());
   v1::Job::State state = v1::Job::RUNNING;
   DPAR_RETURN_IF_ERROR(TimeLedgerCommit(options_.metrics, LedgerCommit::kGiveUp, [&]() -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(state, GiveUp(database_, attempt.stored(), cause, attempt.cause(), options_.max_attempts));
+    DPAR_ASSIGN_OR_RETURN(
+        state, GiveUp(database_, attempt.stored(), {cause, attempt.cause(), attempt.opened()}, options_.max_attempts));
     return absl::OkStatus();
   }));
-  if (state == v1::Job::FAILED) {
+  if (state != v1::Job::QUEUED) {
     MarkSpend(attempt.stored().job.name());
   }
   // After the mark: the count, too, reveals how a job ended.
@@ -326,6 +327,9 @@ void Worker::TakeBack(bool everyone) {
       spdlog::error("worker: {} cannot be taken back: {}", name, std::string(status.message()));
     } else if (taken.has_value()) {
       DPAR_SEAM("taken-back");
+      if (*taken != v1::Job::QUEUED) {
+        MarkSpend(name);
+      }
       CountEnd(*taken);
       spdlog::warn("worker: {} was interrupted in attempt {}", name, stored.job.attempts());
       // It was RUNNING until now, so none of its files is an output.
