@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -145,7 +146,14 @@ absl::StatusOr<std::string> HexDecode(absl::string_view text) {
   if (!valid) {
     return InvalidField("hex", "not an even number of digits 0-9 and a-f");
   }
-  return absl::HexStringToBytes(text);
+  // Abseil's function for this differs between the releases that we build with.
+  std::string bytes;
+  for (size_t i = 0; i < text.size(); i += 2) {
+    unsigned char byte = 0;
+    std::from_chars(text.data() + i, text.data() + i + 2, byte, 16);
+    bytes.push_back(static_cast<char>(byte));
+  }
+  return bytes;
 }
 
 bool ConstantTimeEqual(absl::string_view a, absl::string_view b) {
