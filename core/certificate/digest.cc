@@ -22,7 +22,10 @@ namespace {
 constexpr size_t kSha256Bytes = 32;
 constexpr size_t kFileChunkBytes = size_t{1} << 16;
 
-using File = std::unique_ptr<std::FILE, decltype(&std::fclose)>;
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
 
 // SHA-256 fails only without memory or with a broken library; no digest is better than a wrong one.
 void Require(bool succeeded) {
@@ -76,7 +79,7 @@ std::string Sha256Stream::Hex() {
 }
 
 absl::StatusOr<std::string> Sha256File(const std::string& path, const StageReport& report) {
-  const File file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  const File file(std::fopen(path.c_str(), "rb"));
   struct stat facts = {};
   if (file == nullptr || fstat(fileno(file.get()), &facts) != 0) {
     return UnreadableFile(path, errno);
