@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "core/certificate/digest.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/resource_name.h"
@@ -107,7 +108,7 @@ absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std
   if (keys.empty()) {
     return ResourceNotFound(tenant);
   }
-  return absl::HexStringToBytes(keys[0]);
+  return HexDecode(keys[0]);
 }
 
 absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_size, const std::string& page_token) {
