@@ -43,18 +43,18 @@ set(CPACK_DEBIAN_SDK_DESCRIPTION "train node classifiers on private graphs: the 
  Calls a DPAR server from C++: uploads, trains, watches, downloads and
  verifies. Has headers, a static library and a CMake package.")
 
-# Debian's policy: a copyright file and a compressed changelog in each package's own directory of documents.
+# Debian's policy: a copyright file and a changelog in each package's own directory of documents.
 string(TIMESTAMP today "%a, %d %b %Y 00:00:00 +0000" UTC)
 foreach(package client=dpar server=dpar-server sdk=libdpar-dev)
   string(REGEX MATCH "^[^=]+" component ${package})
   string(REGEX REPLACE "^[^=]+=" "" name ${package})
-  set(documents ${CMAKE_BINARY_DIR}/debian/${name})
-  file(WRITE ${documents}/changelog
-    "dpar (${PROJECT_VERSION}-${DPAR_PACKAGE_REVISION}) unstable; urgency=medium\n\n"
+  set(changelog ${CMAKE_BINARY_DIR}/debian/${name}/changelog.Debian)
+  file(WRITE ${changelog}
+    "${name} (${PROJECT_VERSION}-${DPAR_PACKAGE_REVISION}) unstable; urgency=medium\n\n"
     "  * Release ${PROJECT_VERSION}; CHANGELOG.md in the sources says what is new.\n\n"
     " -- ${CPACK_PACKAGE_CONTACT}  ${today}\n")
-  execute_process(COMMAND gzip -9nf ${documents}/changelog COMMAND_ERROR_IS_FATAL ANY)
-  install(FILES ${documents}/changelog.gz RENAME changelog.Debian.gz COMPONENT ${component} DESTINATION share/doc/${name})
-  install(FILES deploy/debian/copyright COMPONENT ${component} DESTINATION share/doc/${name})
+  install(FILES ${changelog} deploy/debian/copyright COMPONENT ${component}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name})
 endforeach()
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/cmake/CompressDocuments.cmake)
 include(CPack)
