@@ -77,6 +77,7 @@
 #include "server/services/stream_limiter.h"
 #include "server/services/stream_watchdog.h"
 #include "server/services/task_line.h"
+#include "server/services/thread_shortage.h"
 #include "server/services/watch_hub.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
@@ -238,8 +239,8 @@ absl::Status StartMonitor(const Config& config, const std::string& address_file,
 }
 
 absl::Status Listen(const Config& config, const TlsFiles& tls, const ServiceParts& parts, SigningKeys& keys,
-                    const Refusals& refusals, int slots, Monitor& monitor, AuditLog& audit, std::atomic<bool>& stopping,
-                    const sigset_t& signals) {
+                    const Refusals& refusals, int slots, Monitor& monitor, ThreadShortage& shortage, AuditLog& audit,
+                    std::atomic<bool>& stopping, const sigset_t& signals) {
   const DataDirectory& directory = parts.directory;
   SpendLog spend(parts.database);
   spend.Start();
@@ -248,7 +249,7 @@ absl::Status Listen(const Config& config, const TlsFiles& tls, const ServicePart
   Overviews overviews({parts.database, spend, chains, refusals, stopping},
                       {DPAR_VERSION, absl::Now(), slots, CertificateExpiry(tls.server.certificate)});
   OverviewServiceImpl overview(parts, overviews);
-  Listener listener(parts, DescribeServer(config.limits), keys, overview);
+  Listener listener(parts, DescribeServer(config.limits), keys, overview, shortage);
   PageServer page(parts.gate, {listener.server_info(), overview, listener.budgets(), listener.training()});
   HttpServer page_http([&page](const HttpRequest& request) { return page.Answer(request); }, kPageThreads);
   const std::string page_address = AddressFileOf("page", config, directory);
@@ -306,7 +307,12 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
     }
   });
   const absl::Cleanup stop_listening = [&database] { database.Listen(nullptr); };
-  Monitor monitor(database, metrics, [&witness] { return witness.Writes(); });
+  ThreadShortage shortage;
+  Monitor monitor(
+      database, metrics,
+      {{"witness", "1 while what is spent can be marked, 0 while it cannot.", [&witness] { return witness.Writes(); }},
+       {"threads", "1 while there is a thread for every call, 0 when one was refused in the last seconds.",
+        [&shortage] { return !shortage.Recent(); }}});
   const std::string metrics_address = AddressFileOf("metrics", config, directory);
   DPAR_RETURN_IF_ERROR(StartMonitor(config, metrics_address, monitor));
   const absl::Cleanup forget_address = [&] { RemoveTree(metrics_address).IgnoreError(); };
@@ -342,8 +348,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
                            streams,  watches,   watchdog,      hub,  admissions, worker_options.threads,
                            stopping, &metrics,  note_refusal};
   const absl::Cleanup stop_worker = [&worker] { worker.Stop(); };
-  return Listen(config, tls, parts, keys, refusals, works ? worker_options.concurrent_jobs : 0, monitor, *audit,
-                stopping, signals);
+  return Listen(config, tls, parts, keys, refusals, works ? worker_options.concurrent_jobs : 0, monitor, shortage,
+                *audit, stopping, signals);
 }
 
 absl::Status Run(const Config& config, const sigset_t& signals) {

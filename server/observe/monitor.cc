@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "prometheus/metric_family.h"
 #include "prometheus/text_serializer.h"
@@ -28,11 +29,12 @@ void Append(std::vector<prometheus::MetricFamily> more, std::vector<prometheus::
 
 }  // namespace
 
-Monitor::Monitor(Database& database, const Metrics& metrics, std::function<bool()> marks_written)
+Monitor::Monitor(Database& database, const Metrics& metrics, std::vector<Need> needs)
     : metrics_(metrics),
       probe_(database),
       budgets_(database),
-      marks_written_(std::move(marks_written)),
+      needs_(std::move(needs)),
+      missing_(needs_.size()),
       http_([this](const HttpRequest& request) { return Answer(request); }, kHttpThreads) {}
 
 absl::StatusOr<int> Monitor::Start(const std::string& host, int port) {
@@ -40,7 +42,9 @@ absl::StatusOr<int> Monitor::Start(const std::string& host, int port) {
   if (bound.ok()) {
     probing_ = std::make_unique<Periodic>([this] {
       probe_.Refresh();
-      witness_up_ = marks_written_();
+      for (size_t i = 0; i < needs_.size(); ++i) {
+        missing_[i] = !needs_[i].met();
+      }
       return kProbePeriod;
     });
     budgeting_ = std::make_unique<Periodic>([this] { return StepBudgets(); });
@@ -66,8 +70,10 @@ HttpAnswer Monitor::ShowMetrics() const {
   std::vector<prometheus::MetricFamily> families = metrics_.Collect();
   Append(probe_.Collect(absl::Now()), families);
   Append(budgets_.Collect(), families);
-  families.push_back(GaugeFamily("dpar_witness_up", "1 while what is spent can be marked, 0 while it cannot."));
-  AddGauge({}, witness_up_ ? 1 : 0, families.back());
+  for (size_t i = 0; i < needs_.size(); ++i) {
+    families.push_back(GaugeFamily(absl::StrCat("dpar_", needs_[i].name, "_up"), needs_[i].help));
+    AddGauge({}, missing_[i] ? 0 : 1, families.back());
+  }
   std::sort(families.begin(), families.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return {.content_type = "text/plain; version=0.0.4; charset=utf-8",
           .body = prometheus::TextSerializer().Serialize(families)};
@@ -85,7 +91,12 @@ HttpAnswer Monitor::ShowReadiness() const {
   if (!probe_.Answers(absl::Now())) {
     return {.status = kUnavailable, .body = "store\n"};
   }
-  return witness_up_ ? HttpAnswer{.body = "ok\n"} : HttpAnswer{.status = kUnavailable, .body = "witness\n"};
+  for (size_t i = 0; i < needs_.size(); ++i) {
+    if (missing_[i]) {
+      return {.status = kUnavailable, .body = absl::StrCat(needs_[i].name, "\n")};
+    }
+  }
+  return {.body = "ok\n"};
 }
 
 absl::Duration Monitor::StepBudgets() {
