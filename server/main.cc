@@ -59,6 +59,7 @@
 #include "server/directory_lock.h"
 #include "server/files.h"
 #include "server/http/http_server.h"
+#include "server/machine.h"
 #include "server/observe/audit_log.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
@@ -311,6 +312,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   Monitor monitor(
       database, metrics,
       {{"witness", "1 while what is spent can be marked, 0 while it cannot.", [&witness] { return witness.Writes(); }},
+       {"machine", "1 while there are descriptors, memory and disk to work with, 0 while there are not.",
+        [&directory] { return CheckMachine(directory.root()).ok(); }},
        {"threads", "1 while there is a thread for every call, 0 when one was refused in the last seconds.",
         [&shortage] { return !shortage.Recent(); }}});
   const std::string metrics_address = AddressFileOf("metrics", config, directory);

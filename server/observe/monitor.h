@@ -51,6 +51,7 @@ class Monitor {
   BudgetMetrics budgets_;
   const std::vector<Need> needs_;
   std::vector<std::atomic<bool>> missing_;
+  bool on_loopback_ = false;
   std::atomic<Phase> phase_ = Phase::kStarting;
   absl::Time next_accounts_ = absl::InfinitePast();
   absl::Time next_epsilon_ = absl::InfinitePast();

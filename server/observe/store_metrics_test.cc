@@ -254,6 +254,8 @@ TEST_P(StoreMetricsTest, AServerIsReadyWhileItServesAndItsStoreAnswers) {
   const auto get = [&](const std::string& path, const std::string& method = "GET") {
     return SendHttp({.address = absl::StrCat("127.0.0.1:", port), .path = path, .method = method});
   };
+  EXPECT_EQ(SendHttp({.address = absl::StrCat("127.0.0.1:", port), .path = "/metrics", .host = "evil.example"}).status,
+            421);
   const auto await = [&](const std::string& word, int status) {
     const absl::Time deadline = absl::Now() + absl::Seconds(60);
     HttpReply answer;

@@ -50,6 +50,8 @@ absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t m
   SetKeepalive({}, builder);
   grpc::ResourceQuota quota("dpard");
   quota.SetMaxThreads(kMaxServerThreads);
+  // gRPC takes a message in whole before it compares its size with the limit.
+  quota.Resize(kMaxCallBytes);
   builder.SetResourceQuota(quota);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(shortage_.MakeInterceptors());

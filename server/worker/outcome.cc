@@ -27,9 +27,8 @@ constexpr absl::string_view kAttemptsUsedUp =
     "the server failed while running this job as often as it may try; nothing was released, and its price was given "
     "back";
 
-// Between attempts: 1, 4, 16, ... seconds, at most five minutes.
+// Between attempts: 1, 4, 16, ... seconds, at most kLongestPause.
 constexpr absl::Duration kFirstPause = absl::Seconds(1);
-constexpr absl::Duration kLongestPause = absl::Minutes(5);
 constexpr int kPauseGrowth = 4;
 
 absl::Duration PauseAfter(int attempts) {
@@ -165,7 +164,7 @@ absl::Status Release(Database& database, const SigningKeySource& key, const Stor
       return absl::OkStatus();
     }
     const EntryContext context = WorkerNow();
-    DPAR_RETURN_IF_ERROR(CheckLease(now, stored.lease, context.time));
+    DPAR_RETURN_IF_ERROR(CheckLease(now, stored.lease));
     if (now.cancel_requested) {
       return absl::CancelledError("the job was cancelled before its model was released");
     }
@@ -197,7 +196,7 @@ absl::StatusOr<v1::Job::State> GiveUp(Database& database, const StoredJob& store
   DPAR_SEAM("giving-up");
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
     const EntryContext context = WorkerNow();
-    DPAR_ASSIGN_OR_RETURN(const StoredJob now, HoldLease(transaction, name, stored.lease, context.time));
+    DPAR_ASSIGN_OR_RETURN(const StoredJob now, HoldLease(transaction, name, stored.lease));
     DPAR_RETURN_IF_ERROR(transaction.Notify(name));
     DPAR_ASSIGN_OR_RETURN(state, Settle(transaction, now, cause, stopped, max_attempts, context));
     return absl::OkStatus();

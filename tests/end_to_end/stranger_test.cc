@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -50,6 +51,24 @@ TEST_F(StrangerTest, ACompressedMessageIsRefusedBeforeItIsInflated) {
       EXPECT_LT(growth, 16 * kMebibyte) << method;
     }
   }
+}
+
+TEST_F(StrangerTest, UnreadMessagesTakeBoundedMemory) {
+  // One message far beyond the limit, and many within it that come at once.
+  const std::string large(1024 * kMebibyte, 'x');
+  const std::string small(kMebibyte, 'x');
+  const auto send = [](const std::string& message) {
+    const auto context = MakeContext("");
+    RawCall(server().MakeChannel(), "/dpar.v1.ServerService/WhoAmI", message, *context);
+  };
+  const int64_t by_one = PeakGrowth([&] { send(large); });
+  EXPECT_LT(by_one, 320 * kMebibyte);
+  const int64_t by_many = PeakGrowth([&] {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 300; ++i) threads.emplace_back([&] { send(small); });
+    for (std::thread& thread : threads) thread.join();
+  });
+  EXPECT_LT(by_many, 1024 * kMebibyte);
 }
 
 TEST_F(StrangerTest, ThereIsNoReflection) {
