@@ -16,6 +16,7 @@
 //   Monitor           metrics and health over plain HTTP                server/observe/monitor.h
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
 //   WatchHub          all watchers of jobs                              server/services/watch_hub.h
+//   ThreadShortage    whether calls were refused for lack of a thread   server/services/thread_shortage.h
 //   Listener          gRPC's server with every service of the API       server/services/listener.h
 //   SpendLog, ChainChecker, Refusals, Overviews: what the page shows    server/page
 //   PageServer        the page, over TLS                                server/page/page_server.h
@@ -186,7 +187,7 @@ v1::ServerInfo DescribeServer(const Limits& limits) {
   return info;
 }
 
-WorkerOptions WorkerOptionsOf(const Config& config) {
+WorkerOptions WorkerOptionsOf(const Config& config, Metrics& metrics, Witness& witness) {
   const int cores = HardwareThreads();
   WorkerOptions options;
   options.max_attempts = static_cast<int>(config.limits.max_attempts);
@@ -198,6 +199,8 @@ WorkerOptions WorkerOptionsOf(const Config& config) {
   options.max_running_jobs = config.limits.max_running_jobs;
   options.total_bytes = config.limits.max_job_bytes;
   options.lease = absl::Seconds(config.lease_seconds);
+  options.metrics = &metrics;
+  options.witness = &witness;
   return options;
 }
 
@@ -277,6 +280,16 @@ absl::Status Listen(const Config& config, const TlsFiles& tls, const ServicePart
   return RemoveTree(address_file);
 }
 
+// What readiness asks for beside the store.
+std::vector<Monitor::Need> NeedsOf(Witness& witness, const DataDirectory& directory, const ThreadShortage& shortage) {
+  return {
+      {"witness", "1 while what is spent can be marked, 0 while it cannot.", [&witness] { return witness.Writes(); }},
+      {"machine", "1 while there are descriptors, memory and disk to work with, 0 while there are not.",
+       [&directory] { return CheckMachine(directory.root()).ok(); }},
+      {"threads", "1 while there is a thread for every call, 0 when one was refused in the last seconds.",
+       [&shortage] { return !shortage.Recent(); }}};
+}
+
 absl::Status Serve(const Config& config, const DataDirectory& directory, Database& database, const sigset_t& signals) {
   // Before a job runs that could not end with a bad key or certificate.
   SigningKeys keys(directory);
@@ -295,9 +308,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   janitor.Start();
   ProgressBoard progress(
       [&metrics](const std::string& stage, absl::Duration took) { metrics.StageEnded(stage, took); });
-  WorkerOptions worker_options = WorkerOptionsOf(config);
-  worker_options.metrics = &metrics;
-  worker_options.witness = &witness;
+  const WorkerOptions worker_options = WorkerOptionsOf(config, metrics, witness);
   Worker worker(
       database, directory, [&keys] { return keys.Current(); }, progress, worker_options);
   const bool works = config.parts != Config::Parts::kNoWorker;
@@ -309,13 +320,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   });
   const absl::Cleanup stop_listening = [&database] { database.Listen(nullptr); };
   ThreadShortage shortage;
-  Monitor monitor(
-      database, metrics,
-      {{"witness", "1 while what is spent can be marked, 0 while it cannot.", [&witness] { return witness.Writes(); }},
-       {"machine", "1 while there are descriptors, memory and disk to work with, 0 while there are not.",
-        [&directory] { return CheckMachine(directory.root()).ok(); }},
-       {"threads", "1 while there is a thread for every call, 0 when one was refused in the last seconds.",
-        [&shortage] { return !shortage.Recent(); }}});
+  Monitor monitor(database, metrics, NeedsOf(witness, directory, shortage));
   const std::string metrics_address = AddressFileOf("metrics", config, directory);
   DPAR_RETURN_IF_ERROR(StartMonitor(config, metrics_address, monitor));
   const absl::Cleanup forget_address = [&] { RemoveTree(metrics_address).IgnoreError(); };

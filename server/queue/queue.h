@@ -3,8 +3,8 @@
 //
 // A lease's number is a fencing token: it rises with every lease of the job, and ending or renewing requires the
 // current one. So a worker from which a job was taken back can change nothing.
-// A server takes a job back whose lease it saw unchanged for the lease's length by its own steady clock. The stored time
-// only shows that a lease was renewed; members' clocks may differ.
+// A server takes a job back whose lease it saw unchanged for the lease's length by its own steady clock. The stored
+// time only shows that a lease was renewed; members' clocks may differ.
 #ifndef DPAR_SERVER_QUEUE_QUEUE_H_
 #define DPAR_SERVER_QUEUE_QUEUE_H_
 
