@@ -25,6 +25,10 @@ enum class Fault {
   kProgressLeaksLoss,    // progress counts up to a number that follows the loss
   kUnchargedEvaluation,  // the event leaves the evaluation out
   kOwnSumUncharged,      // a hop of GAP is charged with sqrt(D), as its paper does
+  kRowsMoveOnce,         // GM is charged with sqrt(M), as if a row could only vanish
+  kHalfValueNoise,       // EM1 draws Laplace noise of half the planned scale
+  kChangedRowsOnce,      // SAGE's changed rows are charged as rows that vanish
+  kOversampledNodes,     // node sampling keeps 1.5 times as many slots as planned
 };
 
 inline Fault planted_fault = Fault::kNone;  // set by one thread while no other runs

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the build needs from Debian's packages (Debian 12), naming it first and asking nothing.
+# Installs what the build needs from Debian's packages (Debian 12 and 13), naming it first and asking nothing.
 #   bash deploy/install-dependencies.sh                what dpard and dpar are built from
 #   bash deploy/install-dependencies.sh --with-checks  and the tools that the tests run
 #   bash deploy/install-dependencies.sh --without-torch  all but LibTorch, for those who bring their own
@@ -21,10 +21,16 @@ build_packages=(
 # A private PostgreSQL and a Prometheus for the tests; a Python client of the API, whose python3-torch loads our
 # TorchScript files as a user would, and a verifier of certificates in Python with their schema; clang's runtime for the
 # fuzzers; what dpar-lab draws and partitions with; what sets manual pages; a browser for the operator's page, which is
-# driven with Node.js 20, newer than Debian's own: where there is none, that test skips.
-check_packages=(clang-format clang-tidy clang libclang-rt-14-dev postgresql prometheus python3-torch python3-numpy
+# driven with Node.js 20: Debian 12's is older, and where there is no newer one that test skips.
+check_packages=(clang-format clang-tidy clang postgresql prometheus python3-torch python3-numpy
   python3-scipy python3-grpcio python3-cryptography python3-jsonschema python3-matplotlib metis groff-base
   chromium)
+# What has another name, or is new enough, in one release only.
+system=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME-} ${PRETTY_NAME-}" || true)
+case "$system" in
+  bookworm*) check_packages+=(libclang-rt-14-dev) ;;
+  *) check_packages+=(libclang-rt-dev nodejs npm) ;;
+esac
 
 fail() {
   echo "install-dependencies: $*" >&2
@@ -53,6 +59,14 @@ esac
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   fail "needs Debian's dpkg and apt. On another system, install the equivalents of: ${packages[*]}"
 fi
+
+case "$system" in
+  bookworm* | trixie*) ;;
+  *)
+    echo "Dependencies: this is ${system#* }. Debian 12 and 13 are built and tested; here Debian 13's package names are" \
+      "tried. Where one is missing (libtorch-dev is the likeliest: --without-torch), install its equivalent by hand." >&2
+    ;;
+esac
 
 installed=$(dpkg-query -W -f='${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null |
   sed -n 's/ installed$//p' || true)

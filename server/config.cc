@@ -235,7 +235,10 @@ void AddKeeping(Config& config, std::string& password_file, Settings& settings) 
                config.audit_log);
   settings.Add("log-level", "LEVEL", std::string(kLogLevels), config.log_level, ValidateLogLevel);
   settings.Add("log-format", "FORMAT", std::string(kLogFormats), config.log_format, ValidateLogFormat);
-  settings.Add("device", "DEVICE", "where jobs run: auto, cpu, cuda or cuda:i", config.device, ValidateDevice);
+  settings.Add(
+      "device", "DEVICE",
+      "where jobs without noise or seed run: auto, cpu, cuda or cuda:i; others, all private ones too, run on the cpu",
+      config.device, ValidateDevice);
   settings.AddCount("concurrent-jobs", "jobs that run at once on this server; 0 is half of its cores",
                     config.concurrent_jobs, 0, 1024);
   settings.AddCount("lease-seconds", "how long a job is left to a server that is not heard of, before another takes it",

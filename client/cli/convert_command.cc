@@ -47,24 +47,26 @@ absl::Status CheckInput(const ConvertOptions& options) {
   return CheckInputFile("labels", options.text.labels);
 }
 
-absl::StatusOr<std::optional<PublicSizes>> StatedSizes(const ConvertOptions& options) {
-  const int given = (options.nodes.has_value() ? 1 : 0) + (options.feature_count.has_value() ? 1 : 0) +
-                    (options.classes.has_value() ? 1 : 0);
-  if (given == 0) {
-    return std::optional<PublicSizes>();
+// The sizes that text files are read with. They are public, so they are stated; 0 stands for the lines or columns of
+// dense features.
+absl::StatusOr<PublicSizes> StatedSizes(const ConvertOptions& options) {
+  for (const std::optional<int64_t>& size : {options.nodes, options.feature_count, options.classes}) {
+    if (size.has_value() && *size < 1) {
+      return InvalidField("nodes", "--nodes, --feature-count and --classes must be above 0");
+    }
   }
   if (!options.input.empty()) {
-    return InvalidField("nodes", "--nodes, --feature-count and --classes belong to text files; a graph file has sizes");
+    return options.nodes.has_value() || options.feature_count.has_value()
+               ? InvalidField("nodes", "--nodes and --feature-count belong to text files; a graph file has these sizes")
+               : absl::StatusOr<PublicSizes>(PublicSizes());
   }
-  if (given != 3) {
-    return InvalidField("nodes", "give --nodes, --feature-count and --classes together, or none of them");
+  const bool dense_sizes = !options.sparse_features || (options.nodes.has_value() && options.feature_count.has_value());
+  if (!options.classes.has_value() || !dense_sizes) {
+    return InvalidField("classes",
+                        "text files need --classes, and with --sparse-features also --nodes and --feature-count: a "
+                        "dataset's sizes are public and must be known without its content");
   }
-  return std::optional(PublicSizes{*options.nodes, *options.feature_count, *options.classes});
-}
-
-std::string SizesText(const PublicSizes& sizes) {
-  return absl::StrCat(FormatCount(sizes.node_count), " nodes, ", FormatCount(sizes.feature_count), " features and ",
-                      FormatCount(sizes.class_count), " classes");
+  return PublicSizes{options.nodes.value_or(0), options.feature_count.value_or(0), *options.classes};
 }
 
 Json ConversionJson(const std::string& path, const GraphView& graph, const ImportReport& report) {
@@ -134,27 +136,20 @@ class Conversion {
   absl::StatusOr<int> Run() {
     Say("reading");
     if (options_.input.empty()) {
-      DPAR_ASSIGN_OR_RETURN(const std::optional<PublicSizes> declared, StatedSizes(options_));
+      DPAR_ASSIGN_OR_RETURN(const PublicSizes declared, StatedSizes(options_));
       const absl::StatusOr<ImportedGraph> imported = ReadCsvGraph(options_.text, GraphLimits(), declared);
       DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
-      if (!declared.has_value()) {
-        Note(absl::StrCat(SizesText(imported->graph.sizes), " were counted in the files.\n",
-                          "A dataset's sizes are public; --nodes, --feature-count and --classes state them\n",
-                          "without looking."));
-      }
       return Write(imported->graph, imported->report);
     }
     if (IsGraphMlName(options_.input)) {
-      const absl::StatusOr<ImportedGraph> imported = ReadGraphMlFile(options_.input, GraphLimits());
+      const absl::StatusOr<ImportedGraph> imported = ReadGraphMlFile(options_.input, GraphLimits(), options_.classes);
       DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
-      NoteCounted(imported->classes_counted, imported->graph.sizes.class_count);
       return Write(imported->graph, imported->report);
     }
-    const absl::StatusOr<LocalGraph> input = LocalGraph::Open(options_.input);
+    const absl::StatusOr<LocalGraph> input = LocalGraph::OpenStated(options_.input, options_.classes);
     DPAR_RETURN_IF_ERROR(AsLocal(input.status()));
     const absl::StatusOr<GraphView> graph = input->View();
     DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
-    NoteCounted(input->classes_counted(), graph->sizes.class_count);
     return Write(*graph, input->report());
   }
 
@@ -164,7 +159,6 @@ class Conversion {
     const std::string& path = options_.output;
     DPAR_RETURN_IF_ERROR(AsLocal(WriteGraph(path, graph)));
     line_.Finish();
-    session_.err() << notes_;
     if (session_.json()) {
       session_.PrintJson(ConversionJson(path, graph, report));
     } else {
@@ -172,15 +166,6 @@ class Conversion {
     }
     return kDone;
   }
-
-  void NoteCounted(bool counted, int64_t classes) {
-    if (counted) {
-      Note(absl::StrCat("the class count, ", classes,
-                        ", was taken from the file's labels. It is\npublic, and the new file states it."));
-    }
-  }
-
-  void Note(const std::string& text) { notes_ += absl::StrCat("note: ", text, "\n"); }
 
   void Say(const std::string& stage) {
     ProgressState state;
@@ -191,7 +176,6 @@ class Conversion {
   Session& session_;
   const ConvertOptions& options_;
   ProgressLine line_;
-  std::string notes_;
 };
 
 absl::StatusOr<int> RunConvert(Session& session, ConvertOptions options) {
@@ -213,16 +197,17 @@ void AddConvertCommand(CLI::App& group, Command& chosen) {
   command->add_option("--features", options->text.features, "A line of numbers for each node, in order");
   command->add_flag("--sparse-features", options->sparse_features, "--features holds lines of node,column,value");
   command->add_option("--labels", options->text.labels, "Lines of node,label, or a label for each node,\nin order");
-  command->add_option("--nodes", options->nodes, "Nodes that the text files are about, some of them\nperhaps unnamed");
-  command->add_option("--feature-count", options->feature_count, "Feature columns");
-  command->add_option("--classes", options->classes, "Classes");
+  command->add_option("--nodes", options->nodes, "Nodes of text files, some of them perhaps unnamed");
+  command->add_option("--feature-count", options->feature_count, "Feature columns of text files");
+  command->add_option("--classes", options->classes,
+                      "Number of classes, unless the file states it. It is\npublic, and never counted from the labels");
   command->add_option("-o,--output", options->output, "File to write (.npz, .sealed, .graphml; .csv is\nthree files)")
       ->required();
   command->footer(
       Examples("  dpar graph convert --edges edges.csv --features features.csv --labels labels.csv \\\n"
-               "      -o small.npz\n"
+               "      --classes 3 -o small.npz\n"
                "  dpar graph convert --edges edges.tsv.gz --features triples.csv.gz --sparse-features \\\n"
-               "      --labels labels.csv -o small.npz\n"
+               "      --labels labels.csv --nodes 300 --feature-count 60 --classes 3 -o small.npz\n"
                "  dpar graph convert graph.npz -o graph.sealed\n"
                "  dpar graph convert graph.npz -o graph.graphml\n"
                "  dpar graph convert graph.npz -o graph.csv\n"

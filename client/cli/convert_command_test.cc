@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -55,30 +56,41 @@ class ConvertCommandTest : public ::testing::Test {
                                           "--features", Path("dense.csv"), "--labels", Path("labels.csv"),
                                           "-o",         Path(output)};
     arguments.insert(arguments.end(), more.begin(), more.end());
+    if (std::find(more.begin(), more.end(), "--classes") == more.end()) {
+      arguments.insert(arguments.end(), {"--classes", "2"});
+    }
     return RunCommand(arguments);
   }
 
   std::string directory_;
 };
 
-TEST_F(ConvertCommandTest, SaysThatItCountedSizesUnlessTheyAreStated) {
-  const CommandRun counted = ConvertText("g.npz");
-  ASSERT_EQ(counted.exit_code, 0) << counted.err;
-  EXPECT_THAT(counted.err, HasSubstr("note: 4 nodes, 3 features and 2 classes were counted in the files."));
-  const CommandRun stated = ConvertText("g.npz", {"--nodes", "4", "--feature-count", "3", "--classes", "5"});
-  ASSERT_EQ(stated.exit_code, 0) << stated.err;
-  EXPECT_THAT(stated.err, Not(HasSubstr("note:")));
+TEST_F(ConvertCommandTest, CountsNoSizeButTheLinesAndColumnsOfDenseFeatures) {
+  const std::vector<std::string> dense = {"graph",      "convert",         "--edges",  Path("edges.csv"),
+                                          "--features", Path("dense.csv"), "--labels", Path("labels.csv"),
+                                          "-o",         Path("g.npz")};
+  const CommandRun unstated = RunCommand(dense);
+  EXPECT_EQ(unstated.exit_code, 2);
+  EXPECT_THAT(unstated.err, HasSubstr("text files need --classes"));
+  ASSERT_EQ(ConvertText("g.npz", {"--classes", "5"}).exit_code, 0);
   EXPECT_EQ(Read("g.npz").sizes, (PublicSizes{4, 3, 5}));
+  EXPECT_EQ(ConvertText("g.npz", {"--nodes", "3", "--feature-count", "3"}).exit_code, 1);
+  EXPECT_EQ(ConvertText("g.npz", {"--nodes", "0"}).exit_code, 2);
+  std::vector<std::string> sparse = dense;
+  sparse[5] = Path("sparse.csv");
+  sparse.insert(sparse.end(), {"--sparse-features", "--classes", "2", "--nodes", "4"});
+  EXPECT_EQ(RunCommand(sparse).exit_code, 2) << "without --feature-count";
 }
 
-TEST_F(ConvertCommandTest, TakesStatedSizesTogetherAndForTextFilesOnly) {
-  EXPECT_EQ(ConvertText("g.npz", {"--classes", "5"}).exit_code, 2);
+TEST_F(ConvertCommandTest, TakesTheClassesOfAGraphFileFromItOrFromTheCaller) {
   ASSERT_EQ(ConvertText("g.npz").exit_code, 0);
-  EXPECT_EQ(RunCommand({"graph", "convert", Path("g.npz"), "-o", Path("h.npz"), "--nodes", "4", "--feature-count", "3",
-                        "--classes", "5"})
-                .exit_code,
-            2);
-  EXPECT_EQ(ConvertText("g.npz", {"--nodes", "3", "--feature-count", "3", "--classes", "2"}).exit_code, 1);
+  EXPECT_EQ(RunCommand({"graph", "convert", Path("g.npz"), "-o", Path("h.npz"), "--nodes", "4"}).exit_code, 2);
+  ASSERT_EQ(RunCommand({"graph", "convert", Path("g.npz"), "-o", Path("h.npz")}).exit_code, 0);
+  EXPECT_EQ(Read("h.npz").sizes, (PublicSizes{4, 3, 2}));
+  ASSERT_EQ(RunCommand({"graph", "convert", Path("g.npz"), "-o", Path("h.sealed"), "--classes", "7"}).exit_code, 0);
+  EXPECT_EQ(RunCommand({"graph", "convert", Path("h.sealed"), "-o", Path("h.npz"), "--classes", "7"}).exit_code, 1);
+  ASSERT_EQ(RunCommand({"graph", "convert", Path("h.sealed"), "-o", Path("h.npz")}).exit_code, 0);
+  EXPECT_EQ(Read("h.npz").sizes, (PublicSizes{4, 3, 7}));
 }
 
 TEST_F(ConvertCommandTest, MakesAGraphFileFromTextFiles) {
@@ -122,7 +134,8 @@ TEST_F(ConvertCommandTest, ReadsSparseFeaturesAndGzip) {
   }
   const CommandRun run =
       RunCommand({"graph", "convert", "--edges", Path("edges.csv.gz"), "--features", Path("sparse.csv.gz"),
-                  "--sparse-features", "--labels", Path("labels.csv.gz"), "-o", Path("sparse.npz"), "--json"});
+                  "--sparse-features", "--labels", Path("labels.csv.gz"), "-o", Path("sparse.npz"), "--json", "--nodes",
+                  "4", "--feature-count", "3", "--classes", "2"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.json()["import"]["zero_features_dropped"], 1);
   ASSERT_EQ(ConvertText("dense.npz").exit_code, 0);
@@ -193,8 +206,6 @@ TEST_F(ConvertCommandTest, RefusesBadFilesAndWritesNothing) {
   EXPECT_EQ(far.json()["error"]["reason"], "INVALID_GRAPH");
   EXPECT_EQ(far.json()["error"]["message"], "edges[3] is out of range");
   EXPECT_EQ(far.json()["error"]["metadata"]["position"], "3");
-  Write("edges.csv", "");
-  EXPECT_EQ(ConvertText("g.npz").exit_code, 1);
   Write("text.npz", "this is not a zip");
   EXPECT_EQ(RunCommand({"graph", "convert", Path("text.npz"), "-o", Path("g.npz")}).exit_code, 1);
   EXPECT_FALSE(std::filesystem::exists(Path("g.npz")));

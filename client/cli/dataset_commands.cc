@@ -15,6 +15,11 @@
 namespace dpar {
 namespace {
 
+std::string KindOf(const v1::Dataset& dataset) {
+  return absl::StrCat(dataset.is_public() ? "public" : "private",
+                      dataset.out_of_service_reason().empty() ? "" : ", out of service");
+}
+
 absl::StatusOr<int> RunDatasets(Session& session, const std::string& tenant_option) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(tenant_option));
@@ -30,7 +35,7 @@ absl::StatusOr<int> RunDatasets(Session& session, const std::string& tenant_opti
   Table table({"DATASET", "NODES", "FEATURES", "CLASSES", "KIND", "AGE"}, {0});
   for (const v1::Dataset& dataset : datasets) {
     table.Add({IdOf(dataset.name()), FormatCount(dataset.node_count()), FormatCount(dataset.feature_count()),
-               FormatCount(dataset.class_count()), dataset.is_public() ? "public" : "private",
+               FormatCount(dataset.class_count()), KindOf(dataset),
                FormatAge(absl::Now() - FromProto(dataset.create_time()))});
   }
   session.out() << table.Render(session.TableWidth());
@@ -67,6 +72,9 @@ absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
                 << "\n"
                 << "digest      " << dataset.content_digest() << "\n"
                 << "digest key  " << (has_key ? "kept on this machine" : "not on this machine") << "\n";
+  if (!dataset.out_of_service_reason().empty()) {
+    session.out() << "OUT OF SERVICE  " << dataset.out_of_service_reason() << "\n";
+  }
   if (budget.has_value()) {
     session.out() << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
                   << FormatNumber(budget->cap_delta()) << "; "

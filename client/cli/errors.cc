@@ -153,8 +153,13 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
       return {"the same command with a larger epsilon or delta; dpar privacy calibrate shows what is reachable"};
     case v1::CONTENT_HAS_BUDGET:
       return {"dpar upload FILE   (without --public; its budget goes on)"};
+    case v1::CONTENT_WAS_PUBLIC:
+      return {"dpar upload FILE --public   (no budget can promise anything about it any more)"};
     case v1::BUDGET_FROZEN:
       return {"dpar budget show DATASET   (shows why); an operator settles it: dpard thaw DATASET --reason TEXT"};
+    case v1::DATASET_OUT_OF_SERVICE:
+      return {"dpar upload FILE   (again, under another id: its budget goes on)",
+              "an operator restores the file: deploy/OPERATIONS.md, dpard check"};
     case v1::DATASET_IN_USE:
       return {"dpar jobs, then dpar cancel JOB"};
     case v1::JOB_NOT_SUCCEEDED:

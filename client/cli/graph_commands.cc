@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -140,7 +141,8 @@ void PrintInspection(Session& session, const std::string& path, const GraphView&
                 << absl::StrFormat("%.1f", PerNode(static_cast<int64_t>(graph.features.columns.size()), graph))
                 << " a node on average)\n"
                 << "  classes   " << graph.sizes.class_count
-                << (counted ? " (from the labels: the file has no num_classes)" : "") << "\n";
+                << (counted ? " (by the labels; an upload needs --classes, since the file has no num_classes)" : "")
+                << "\n";
   const auto shown = std::min<int64_t>(kMaxLabelsShown, static_cast<int64_t>(labels.size()));
   for (int64_t label = 0; label < shown; ++label) {
     session.out() << absl::StrFormat("    %-7d %s\n", label, FormatCount(labels[static_cast<size_t>(label)]));
@@ -202,6 +204,7 @@ struct SplitOptions {
   std::string train;
   std::string test;
   double test_share = 0.2;
+  std::optional<int64_t> classes;
 };
 
 absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
@@ -211,7 +214,7 @@ absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
   if (options.train == options.test) {
     return InvalidField("test", "--train and --test name the same file");
   }
-  const auto local = LocalGraph::Open(options.input);
+  const auto local = LocalGraph::OpenStated(options.input, options.classes);
   DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
   const auto whole = local->View();
   DPAR_RETURN_IF_ERROR(AsLocal(whole.status()));
@@ -244,6 +247,7 @@ void AddSplit(CLI::App& group, Command& chosen) {
   command->add_option("--test", options->test, "File for the test part (.npz or .sealed)")->required();
   command->add_option("--test-share", options->test_share, "Share of the nodes in the test part")
       ->capture_default_str();
+  command->add_option("--classes", options->classes, "Number of classes, unless the file states it");
   command->footer(Examples("  dpar graph split graph.npz --train train.npz --test test.npz --test-share 0.2"));
   command->callback([options, &chosen] { chosen = [options](Session& s) { return RunSplit(s, *options); }; });
 }

@@ -4,9 +4,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <span>
+#include <vector>
 
 #include "client/cli/testing/command_run.h"
 #include "core/graph/graph_file.h"
+#include "core/graph/npz.h"
 #include "core/graph/sealed_graph.h"
 
 namespace dpar {
@@ -174,6 +178,37 @@ TEST_F(GraphCommandsTest, SplitPartitionsTheNodesAndRemovesEdgesBetweenTheParts)
             whole->graph.features.columns.size());
   EXPECT_EQ(run.json()["edges_removed"],
             whole->graph.edge_count() - train->graph.edge_count() - test->graph.edge_count());
+}
+
+// A count of the labels would tell of a class's only node to all who see the parts' class count.
+TEST_F(GraphCommandsTest, SplitNeedsAFileOrACallerThatStatesTheClasses) {
+  const std::vector<int64_t> offsets = {0, 1, 2};
+  const std::vector<int64_t> indices = {1, 0};
+  const std::vector<int64_t> ones = {1, 1};
+  const std::vector<int64_t> shape = {2, 2};
+  const auto view = [](const std::vector<int64_t>& entries) {
+    return NpyView{{static_cast<int64_t>(entries.size())}, std::span<const int64_t>(entries)};
+  };
+  std::map<std::string, NpyView> arrays = {{"labels", view(indices)}};
+  for (const std::string matrix : {"adj", "attr"}) {
+    arrays[matrix + "_data"] = view(ones);
+    arrays[matrix + "_indices"] = view(indices);
+    arrays[matrix + "_indptr"] = view(offsets);
+    arrays[matrix + "_shape"] = view(shape);
+  }
+  ASSERT_TRUE(WriteNpzFile(Path("g.npz"), arrays).ok());
+  std::vector<std::string> split = {"graph",  "split",          Path("g.npz"),  "--train", Path("train.npz"),
+                                    "--test", Path("test.npz"), "--test-share", "0.5"};
+  const CommandRun refused = RunCommand(split);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("num_classes is missing"));
+  EXPECT_THAT(refused.err, HasSubstr("state it with --classes"));
+  EXPECT_FALSE(std::filesystem::exists(Path("train.npz")));
+  split.insert(split.end(), {"--classes", "5"});
+  ASSERT_EQ(RunCommand(split).exit_code, 0);
+  EXPECT_EQ(*ReadGraphSizes(Path("train.npz"), {}, std::nullopt), (PublicSizes{1, 2, 5}));
+  EXPECT_THAT(RunCommand({"graph", "inspect", Path("g.npz")}).out,
+              HasSubstr("classes   2 (by the labels; an upload needs --classes, since the file has no num_classes)"));
 }
 
 TEST_F(GraphCommandsTest, SplitRefusesBadSharesAndPlaces) {

@@ -38,9 +38,12 @@ absl::StatusOr<int> RunCancel(Session& session, const std::string& text) {
     return kDone;
   }
   if (job.state() == v1::Job::CANCELLED) {
-    session.out() << job.name() << " is cancelled; what it held of the budget was given back\n";
+    session.out() << job.name() << " is cancelled; "
+                  << (job.failure().empty() ? "what it held of the budget was given back" : job.failure()) << "\n";
   } else {
-    session.out() << job.name() << " is being stopped\nnext: dpar job watch " << IdOf(job.name()) << "\n";
+    session.out() << job.name()
+                  << " is being stopped; a budget gives back what a job held that ran already 3 times, and "
+                  << "then posts it\nnext: dpar job watch " << IdOf(job.name()) << "\n";
   }
   return kDone;
 }
@@ -145,7 +148,8 @@ CLI::App* AddList(CLI::App& parent, const std::string& name, const std::string& 
 }
 
 constexpr const char* kWatchText = "Follow a job to its end; Ctrl-C leaves it running";
-constexpr const char* kCancelText = "Stop a job that has not ended; its price is given back";
+constexpr const char* kCancelText =
+    "Stop a job that has not ended; its price is given back (3 times for a budget if the job ran already)";
 
 }  // namespace
 

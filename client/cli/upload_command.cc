@@ -34,21 +34,6 @@ struct UploadArguments {
   bool is_public = false;
 };
 
-// N and d are shapes; the class count may only be known from the labels.
-absl::StatusOr<PublicSizes> SizesToDeclare(Session& session, const UploadArguments& arguments) {
-  const auto declared = ReadGraphSizes(arguments.path, GraphLimits());
-  DPAR_RETURN_IF_ERROR(AsLocal(declared.status()));
-  PublicSizes sizes = declared->sizes;
-  if (arguments.classes.has_value()) {
-    sizes.class_count = *arguments.classes;
-  } else if (declared->classes_from_labels && !arguments.is_public) {
-    session.err() << "note: the class count, " << sizes.class_count
-                  << ", was taken from the file's labels. It is public;\n"
-                     "--classes declares it without looking.\n";
-  }
-  return sizes;
-}
-
 v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::string& tenant, const PublicSizes& sizes,
                                   RandomSource& random) {
   v1::OpenUploadRequest open;
@@ -207,7 +192,8 @@ absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments
   if (!arguments.name.empty()) {
     DPAR_RETURN_IF_ERROR(ValidateId("name", arguments.name));
   }
-  DPAR_ASSIGN_OR_RETURN(const PublicSizes sizes, SizesToDeclare(session, arguments));
+  const absl::StatusOr<PublicSizes> sizes = ReadGraphSizes(arguments.path, GraphLimits(), arguments.classes);
+  DPAR_RETURN_IF_ERROR(AsLocal(sizes.status()));
   const Interrupt interrupt([&session] { session.calls().Cancel(); });
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(""));
@@ -219,7 +205,7 @@ absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments
   }
   UploadOptions options;
   options.path = arguments.path;
-  options.open = OpenRequest(arguments, tenant, sizes, session.random());
+  options.open = OpenRequest(arguments, tenant, *sizes, session.random());
   options.finish_request_id = NewRequestId(session.random());
   options.chunk_bytes = std::clamp<int64_t>(info.limits().max_chunk_bytes(), 1, kChunkBytes);
   UploadMeter meter(session);
@@ -264,7 +250,9 @@ CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string
   CLI::App* command = parent.add_subcommand(name, "Send a graph to the server and seal it, with a privacy budget");
   command->add_option("FILE", arguments->path, "Graph file (npz)")->required();
   command->add_option("--name", arguments->name, "Id of the dataset (made by the server when left out)");
-  command->add_option("--classes", arguments->classes, "Number of classes, declared instead of read\nfrom the file");
+  command->add_option(
+      "--classes", arguments->classes,
+      "Number of classes, unless the file states it as\nnum_classes. Public; never counted from labels");
   command->add_option("--cap-epsilon", arguments->cap_epsilon,
                       "Most that all jobs together may spend (default:\nthe server's, which is also the most)");
   command->add_option("--cap-delta", arguments->cap_delta,

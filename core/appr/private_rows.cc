@@ -110,17 +110,12 @@ std::vector<SelectedEntry> ExponentialRow(const PrivateRowsOptions& options, int
   for (const SelectedEntry& entry : entries) {
     values.push_back(TruncateToLattice(entry.value, step));
   }
-  AddLatticeLaplace(random, options.value_noise, kApprLatticeBits, values);
+  AddLatticeLaplace(random, DPAR_FAULT(kHalfValueNoise, options.value_noise / 2, options.value_noise), kApprLatticeBits,
+                    values);
   for (size_t i = 0; i < entries.size(); ++i) {
     entries[i].value = values[i];
   }
   return entries;
-}
-
-std::vector<SelectedEntry> PrivateRow(const PrivateRowsOptions& options, int64_t node_count, SparseVector row,
-                                      RandomSource& random) {
-  return options.mechanism == ApprMechanism::kGm ? GaussianRow(options, node_count, std::move(row), random)
-                                                 : ExponentialRow(options, node_count, std::move(row), random);
 }
 
 using Row = std::vector<std::pair<int32_t, double>>;
@@ -194,10 +189,21 @@ class RowMaker {
 
 }  // namespace
 
+int64_t RowEdgeCeiling(const ApprParameters& parameters, int64_t node_count) {
+  // Eight sweeps over the densest graph: where that is less than 1 / rho, a row may reach everything.
+  constexpr double kSweeps = 8;
+  constexpr double kAllowance = 2;
+  const auto nodes = static_cast<double>(node_count);
+  constexpr double kMost = 0x1p62;
+  return static_cast<int64_t>(
+      std::min(kMost, std::min(1 / parameters.rho, kSweeps * nodes * nodes) * kAllowance / parameters.alpha));
+}
+
 absl::StatusOr<v1::PrivacyEvent> PrivateRowsEvent(const PrivateRowsOptions& options, int64_t node_count) {
   DPAR_RETURN_IF_ERROR(Validate(options, node_count));
   if (options.mechanism == ApprMechanism::kGm) {
-    const double sensitivity = std::sqrt(2 * static_cast<double>(options.rows)) * options.clip;
+    const double sensitivity =
+        std::sqrt(DPAR_FAULT(kRowsMoveOnce, 1, 2) * static_cast<double>(options.rows)) * options.clip;
     return NameOption("noise", MakeGaussianEvent(std::nextafter(sensitivity, HUGE_VAL), options.noise, 1));
   }
   const int64_t selections = options.rows * options.k;
@@ -218,6 +224,13 @@ std::vector<int32_t> DrawSeeds(int64_t node_count, int64_t rows, RandomSource& r
   return std::vector<int32_t>(drawn.begin(), drawn.end());
 }
 
+// Declared for tests in core/appr/testing/unpriced_rows.h.
+std::vector<SelectedEntry> PrivateRow(const PrivateRowsOptions& options, int64_t node_count, SparseVector row,
+                                      RandomSource& random) {
+  return options.mechanism == ApprMechanism::kGm ? GaussianRow(options, node_count, std::move(row), random)
+                                                 : ExponentialRow(options, node_count, std::move(row), random);
+}
+
 #ifdef DPAR_TEST_SEAMS
 // For a fault: every second stream repeats the one before it.
 static std::unique_ptr<RandomSource> PairedStream(const std::vector<std::unique_ptr<RandomSource>>& streams,
@@ -233,7 +246,9 @@ absl::StatusOr<ApprRows> DrawUnpricedRows(const GraphView& graph, const PrivateR
   const int64_t node_count = graph.sizes.node_count;
   DPAR_RETURN_IF_ERROR(Validate(options, node_count));
   std::vector<int32_t> seeds = DrawSeeds(node_count, options.rows, random);
-  RowMaker maker(options.solver, seeds.size(), threads, callback);
+  ApprParameters solver_parameters = options.solver;
+  solver_parameters.max_edges = RowEdgeCeiling(options.solver, node_count);
+  RowMaker maker(solver_parameters, seeds.size(), threads, callback);
   // Blocks, since every row's stream is made before its block starts.
   for (size_t first = 0; first < seeds.size(); first += kRowsPerBlock) {
     const size_t last = std::min(first + kRowsPerBlock, seeds.size());

@@ -15,6 +15,8 @@
 // vector, noised like any other. Candidates are always all N slots.
 //
 // For each thread, time O(M (volume of a row's support + K log K)) and memory the same without M; neither grows with N.
+// A row visits at most RowEdgeCeiling edges. The proofs above hold for any solver: whatever vector it returns is
+// clipped before noise is added, so a row that ends at the ceiling costs what any other does.
 #ifndef DPAR_CORE_APPR_PRIVATE_ROWS_H_
 #define DPAR_CORE_APPR_PRIVATE_ROWS_H_
 
@@ -57,6 +59,10 @@ struct ApprRows {
 // Gets the number of finished rows, also at intervals in which none finished. False cancels. Called from several
 // threads at once. The timing of calls follows the data: show it to the data's owner only.
 using RowsCallback = std::function<bool(int64_t rows_done)>;
+
+// Most edges that one row visits, from public quantities: (2 / alpha) min(1 / rho, 8 N^2). That is twice what Andersen,
+// Chung and Lang (2006) prove of their push method. At the defaults, rows of real graphs need up to half of it.
+int64_t RowEdgeCeiling(const ApprParameters& parameters, int64_t node_count);
 
 // The rows' event, from the options alone. INVALID_ARGUMENT names the option out of range for `node_count` slots.
 absl::StatusOr<v1::PrivacyEvent> PrivateRowsEvent(const PrivateRowsOptions& options, int64_t node_count);

@@ -40,6 +40,7 @@ using ::dpar::testing::kUnlikely;
 using ::dpar::testing::NeverCancel;
 using ::dpar::testing::OptionsFor;
 using ::dpar::testing::RandomGraph;
+using ::dpar::testing::Star;
 using ::dpar::testing::Summary;
 using ::testing::AllOf;
 using ::testing::Each;
@@ -422,6 +423,28 @@ TEST(SolveRowsTest, RefusesBadSeedsAndParameters) {
             "INVALID_ARGUMENT INVALID_FIELD field=alpha");
   EXPECT_EQ(Summary(SolveRows(graph.edges(), {.rho = kNan}, {0}, 1, NeverCancel).status()),
             "INVALID_ARGUMENT INVALID_FIELD field=rho");
+}
+
+TEST(RowEdgeCeiling, FollowsFromPublicQuantities) {
+  EXPECT_EQ(RowEdgeCeiling({.alpha = 0.25, .rho = 1e-4}, 1'000'000), 80'000);
+  EXPECT_EQ(RowEdgeCeiling({.alpha = 0.5, .rho = 1e-7}, 100), 320'000);
+  EXPECT_EQ(RowEdgeCeiling({.alpha = 1e-3, .rho = 1e-12}, int64_t{1} << 31), 2'000'000'000'000'000);
+}
+
+TEST(PrivateRows, RowsAtTheirCeilingAreTheSameOnEveryThread) {
+  const Graph graph = Star(300);
+  const ApprParameters slow = {.alpha = 0.05, .rho = 1e-3, .gamma = 1e-12};
+  ApprSolver solver(slow);
+  ASSERT_TRUE(solver.Solve(graph.edges(), 1, [] { return true; }).ok());
+  ASSERT_GT(solver.edges_visited(), RowEdgeCeiling(slow, 301));
+  for (const ApprMechanism mechanism : kMechanisms) {
+    PrivateRowsOptions options = OptionsFor(mechanism, 50, 3);
+    options.solver = slow;
+    const ApprRows alone = Drawn(graph, options, 1, /*threads=*/1);
+    const ApprRows together = Drawn(graph, options, 1, /*threads=*/3);
+    EXPECT_EQ(alone.columns, together.columns);
+    EXPECT_EQ(alone.values, together.values);
+  }
 }
 
 }  // namespace

@@ -52,12 +52,15 @@ absl::StatusOr<SparseVector> ApprSolver::Solve(const EdgesView& edges, int64_t s
   const uint32_t first = Number(static_cast<int32_t>(seed));
   hot_[first].residual = parameters_.alpha;
   queue_.push_back(first);
+  int64_t next_question = kVisitsBetweenQuestions;
   while (!queue_.empty()) {
     LookUpRows(edges);
     for (const uint32_t number : queue_) {
-      Step(edges, number);
-      if (visits_ > kVisitsBetweenQuestions) {
-        visits_ = 0;
+      if (!Step(edges, number)) {
+        return Reached();
+      }
+      if (edges_visited_ > next_question) {
+        next_question = edges_visited_ + kVisitsBetweenQuestions;
         if (!keep_going()) {
           return absl::CancelledError("cancelled");
         }
@@ -66,6 +69,10 @@ absl::StatusOr<SparseVector> ApprSolver::Solve(const EdgesView& edges, int64_t s
     queue_.clear();
     std::swap(queue_, next_);
   }
+  return Reached();
+}
+
+SparseVector ApprSolver::Reached() const {
   SparseVector result;
   for (const Node& node : nodes_) {
     if (node.value > 0) {
@@ -85,7 +92,7 @@ void ApprSolver::Clear() {
   neighbour_numbers_.clear();
   queue_.clear();
   next_.clear();
-  visits_ = 0;
+  edges_visited_ = 0;
 }
 
 // Keeps the table at most half full.
@@ -153,11 +160,14 @@ void ApprSolver::NumberNeighbours(const EdgesView& edges, uint32_t number) {
 }
 
 // Brings the node's residual down to its threshold, if it is above its limit.
-void ApprSolver::Step(const EdgesView& edges, uint32_t number) {
+bool ApprSolver::Step(const EdgesView& edges, uint32_t number) {
   hot_[number].limit = parameters_.gamma * nodes_[number].threshold;
   const double excess = hot_[number].residual;
   if (excess <= hot_[number].limit) {
-    return;
+    return true;
+  }
+  if (nodes_[number].edge_count > parameters_.max_edges - edges_visited_) {
+    return false;
   }
   if (nodes_[number].neighbours_at < 0) {
     NumberNeighbours(edges, number);
@@ -181,7 +191,8 @@ void ApprSolver::Step(const EdgesView& edges, uint32_t number) {
       __builtin_prefetch(&edges.offsets[static_cast<size_t>(nodes_[neighbour].id)]);
     }
   }
-  visits_ += node.edge_count;
+  edges_visited_ += node.edge_count;
+  return true;
 }
 
 }  // namespace dpar

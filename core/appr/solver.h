@@ -9,12 +9,14 @@
 // l1 error is at most the residuals' excess over alpha: gamma rho times the support's volume, at most gamma.
 //
 // Time and memory follow the volume of the support (the sum of its nodes' degrees, at most 1 / rho): nodes are numbered
-// as they are met, and no array has the graph's length.
+// as they are met, and no array has the graph's length. A row ends at `max_edges` edges at the latest, with the entries
+// that it has reached by then.
 #ifndef DPAR_CORE_APPR_SOLVER_H_
 #define DPAR_CORE_APPR_SOLVER_H_
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +30,7 @@ struct ApprParameters {
   double rho = 1e-4;        // sparsity: larger gives smaller supports; 1e-12..1
   double gamma = 1e-4;      // relative tolerance of the optimality condition; 1e-12..1
   bool self_loops = false;  // adds an edge from every node to itself, as the paper's released code does
+  int64_t max_edges = std::numeric_limits<int64_t>::max();  // visited for a row, each as often as it is
 };
 
 absl::Status ValidateParameters(const ApprParameters& parameters);  // INVALID_ARGUMENT names one
@@ -46,6 +49,9 @@ class ApprSolver {
   // A seed (0..N-1) without neighbours has the zero vector, unless there are self loops. Asks `keep_going` between
   // steps, after about a million edges or one node's neighbours, whichever are more; CANCELLED when it says no.
   absl::StatusOr<SparseVector> Solve(const EdgesView& edges, int64_t seed, const std::function<bool()>& keep_going);
+
+  // Edges that the last row visited.
+  [[nodiscard]] int64_t edges_visited() const { return edges_visited_; }
 
  private:
   // What a push to a node reads and writes: four to a cache line.
@@ -68,7 +74,9 @@ class ApprSolver {
   uint32_t Number(int32_t id);
   void LookUpRows(const EdgesView& edges);
   void NumberNeighbours(const EdgesView& edges, uint32_t number);
-  void Step(const EdgesView& edges, uint32_t number);
+  // False, and no step, when it would pass the ceiling.
+  bool Step(const EdgesView& edges, uint32_t number);
+  [[nodiscard]] SparseVector Reached() const;
 
   ApprParameters parameters_;
   std::vector<Hot> hot_;
@@ -77,7 +85,7 @@ class ApprSolver {
   std::vector<uint32_t> queue_;  // nodes to look at in this round
   std::vector<uint32_t> next_;   // and in the next
   std::vector<int64_t> table_;   // id and number of the nodes met, by a hash of the id; -1 is empty
-  int64_t visits_ = 0;           // edges seen since keep_going was asked
+  int64_t edges_visited_ = 0;
 };
 
 }  // namespace dpar

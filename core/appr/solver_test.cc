@@ -207,6 +207,34 @@ TEST(ApprSolverTest, StaysInTheSeedsComponent) {
   EXPECT_DOUBLE_EQ(p[2], p[4]);
 }
 
+TEST(ApprSolverTest, ARowEndsAtItsCeilingWithWhatItHasReached) {
+  // A hub of a thousand leaves, and a leaf as the seed: the hub's edges are visited again and again.
+  const Graph graph = Star(1000);
+  ApprParameters parameters = {.rho = 1e-6, .gamma = 1e-8};
+  ApprSolver free_solver(parameters);
+  const absl::StatusOr<SparseVector> whole = free_solver.Solve(graph.edges(), 1, KeepGoing);
+  ASSERT_TRUE(whole.ok());
+  ASSERT_GT(free_solver.edges_visited(), 20'000);
+  const std::vector<double> limit = Dense(*whole, 1001);
+  for (const int64_t ceiling : {int64_t{0}, int64_t{1}, int64_t{1000}, int64_t{1001}, int64_t{10'000}}) {
+    parameters.max_edges = ceiling;
+    ApprSolver solver(parameters);
+    const absl::StatusOr<SparseVector> first = solver.Solve(graph.edges(), 1, KeepGoing);
+    ASSERT_TRUE(first.ok());
+    EXPECT_LE(solver.edges_visited(), ceiling);
+    EXPECT_GE(solver.edges_visited(), std::min<int64_t>(ceiling, 1 + (ceiling - 1) / 2001 * 2000));
+    const std::vector<double> reached = Dense(*first, 1001);
+    for (size_t i = 0; i < limit.size(); ++i) {
+      EXPECT_LE(reached[i], limit[i]) << "entries grow towards the optimum";
+    }
+    // Other rows before it do not change it.
+    ASSERT_TRUE(solver.Solve(graph.edges(), 0, KeepGoing).ok());
+    EXPECT_EQ(Dense(*solver.Solve(graph.edges(), 1, KeepGoing), 1001), reached);
+  }
+  parameters.max_edges = free_solver.edges_visited();
+  EXPECT_EQ(DenseOf(graph, 1, parameters), limit) << "a ceiling that is not passed changes nothing";
+}
+
 // Everything that is promised of one vector.
 void ExpectOptimal(const Graph& graph, int64_t seed, const ApprParameters& parameters, const SparseVector& vector) {
   SCOPED_TRACE(absl::StrCat("seed ", seed, " alpha ", parameters.alpha, " rho ", parameters.rho, " gamma ",

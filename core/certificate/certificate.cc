@@ -235,6 +235,27 @@ Check CheckEpsilon(const Statement& statement, double& recomputed_epsilon) {
   return {"epsilon", true, std::move(detail)};
 }
 
+// Delta bounds how likely the guarantee is to fail for a node. At 1/N it permits publishing one node of N whole.
+Check CheckDelta(const Statement& statement) {
+  const double delta = statement.plan.delta();
+  const double most = 1 / static_cast<double>(statement.sizes.node_count);
+  const auto text = [&](absl::string_view what, double value) {
+    return absl::StrFormat("%s %.10g is not below 1/N = %.10g for N = %d nodes: it permits publishing whole nodes",
+                           what, value, most, statement.sizes.node_count);
+  };
+  if (!(delta < most)) {
+    return {"delta", false, text("delta", delta)};
+  }
+  if (!(statement.cap_delta < most)) {
+    return {"delta", false, text("the cap's delta", statement.cap_delta)};
+  }
+  if (!(delta <= statement.cap_delta)) {
+    return {"delta", false, absl::StrFormat("delta %.10g is above the cap's delta %.10g", delta, statement.cap_delta)};
+  }
+  return {"delta", true,
+          absl::StrFormat("%.10g, below 1/N = %.10g for N = %d nodes", delta, most, statement.sizes.node_count)};
+}
+
 Check CheckLedger(const Statement& statement) {
   const auto failed = [](std::string detail) { return Check{"ledger", false, std::move(detail)}; };
   const absl::StatusOr<int64_t> units = EventUnits(statement.plan.event(), statement.order);
@@ -363,6 +384,7 @@ absl::StatusOr<Verification> VerifyCertificate(absl::string_view envelope, const
   }
   checks.push_back(CheckMechanism(statement));
   checks.push_back(CheckEpsilon(statement, verification.recomputed_epsilon));
+  checks.push_back(CheckDelta(statement));
   checks.push_back(CheckLedger(statement));
   checks.push_back(CheckEntry(statement));
   return verification;

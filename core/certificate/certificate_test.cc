@@ -89,7 +89,7 @@ TEST_F(CertificateTest, ATrueCertificatePassesEveryCheck) {
     names.push_back(check.name);
   }
   EXPECT_THAT(names, ::testing::ElementsAre("signature", "statement", "model.npz digest", "model.pt digest",
-                                            "mechanism", "epsilon", "ledger", "ledger entry"));
+                                            "mechanism", "epsilon", "delta", "ledger", "ledger entry"));
   EXPECT_LE(verification.recomputed_epsilon, 1 + 1e-9);
   EXPECT_GT(verification.recomputed_epsilon, 0.9999);
   EXPECT_EQ(verification.statement.job, "tenants/acme/jobs/j-1");
@@ -253,6 +253,24 @@ TEST_F(CertificateTest, AnUnderstatedDeltaIsRefused) {
   statement.plan.set_delta(0);
   RehashEntry(statement);
   ExpectOnlyFailure(Verify(statement), "epsilon", "delta");
+}
+
+TEST_F(CertificateTest, ADeltaThatIsNotBelowOneOverTheNodesIsSaidPlainly) {
+  EXPECT_EQ(Find(Verify(ExampleStatement()), "delta")->detail, "3e-05, below 1/N = 0.0003338898164 for N = 2995 nodes");
+  Statement statement = ExampleStatement();
+  statement.plan.set_delta(0.3);
+  RehashEntry(statement);
+  EXPECT_EQ(Find(Verify(statement), "delta")->detail,
+            "delta 0.3 is not below 1/N = 0.0003338898164 for N = 2995 nodes: it permits publishing whole nodes");
+  EXPECT_FALSE(Verify(statement).passed());
+  statement.plan.set_delta(1.0 / 2995);
+  RehashEntry(statement);
+  EXPECT_FALSE(Find(Verify(statement), "delta")->passed);
+  statement.plan.set_delta(3e-4);
+  RehashEntry(statement);
+  EXPECT_EQ(Find(Verify(statement), "delta")->detail, "delta 0.0003 is above the cap's delta 3e-05");
+  statement.cap_delta = 0.3;
+  EXPECT_THAT(Find(Verify(statement), "delta")->detail, HasSubstr("the cap's delta 0.3 is not below 1/N"));
 }
 
 TEST_F(CertificateTest, ALedgerEntryOfAnotherJobPriceOrEventIsRefused) {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -21,7 +22,10 @@ namespace {
 constexpr size_t kSha256Bytes = 32;
 constexpr size_t kFileChunkBytes = size_t{1} << 16;
 
-using File = std::unique_ptr<std::FILE, decltype(&std::fclose)>;
+struct CloseFile {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using File = std::unique_ptr<std::FILE, CloseFile>;
 
 // SHA-256 fails only without memory or with a broken library; no digest is better than a wrong one.
 void Require(bool succeeded) {
@@ -75,7 +79,7 @@ std::string Sha256Stream::Hex() {
 }
 
 absl::StatusOr<std::string> Sha256File(const std::string& path, const StageReport& report) {
-  const File file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  const File file(std::fopen(path.c_str(), "rb"));
   struct stat facts = {};
   if (file == nullptr || fstat(fileno(file.get()), &facts) != 0) {
     return UnreadableFile(path, errno);
@@ -145,7 +149,14 @@ absl::StatusOr<std::string> HexDecode(absl::string_view text) {
   if (!valid) {
     return InvalidField("hex", "not an even number of digits 0-9 and a-f");
   }
-  return absl::HexStringToBytes(text);
+  // Abseil's function for this differs between the releases that we build with.
+  std::string bytes;
+  for (size_t i = 0; i < text.size(); i += 2) {
+    unsigned char byte = 0;
+    std::from_chars(text.data() + i, text.data() + i + 2, byte, 16);
+    bytes.push_back(static_cast<char>(byte));
+  }
+  return bytes;
 }
 
 bool ConstantTimeEqual(absl::string_view a, absl::string_view b) {

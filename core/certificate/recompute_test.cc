@@ -289,8 +289,8 @@ TEST_F(CertificateTest, AnOrderOrCapOutOfRangeIsRefused) {
   statement.order = 1;
   ExpectOnlyFailure(Verify(statement), "ledger", "order");
   statement = ExampleStatement();
-  statement.cap_delta = 1;
-  ExpectOnlyFailure(Verify(statement), "ledger", "cap_delta");
+  statement.cap_epsilon = 0;
+  ExpectOnlyFailure(Verify(statement), "ledger", "cap_epsilon");
 }
 
 TEST_F(CertificateTest, ASignedPayloadThatIsNotAStatementIsRefused) {

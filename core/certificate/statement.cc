@@ -63,7 +63,9 @@ constexpr const char* kCheckpoint =
     "hash is the head of the ledger's chain when this certificate was signed: the signature over this statement is the "
     "signed checkpoint of every entry up to this one";
 constexpr const char* kProgress =
-    "the stage and the share of it that was done, while the job ran; both follow from the plan and the clock alone";
+    "the stage and the share of it that was done, while the job ran; what is shown follows from the plan alone, when "
+    "it "
+    "is shown is wall-clock time";
 constexpr const char* kIdenticalDatasets =
     "ledger shows which datasets of the tenant have the same content, because those share a budget";
 constexpr const char* kBudgetScope =

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kMaxIndex = std::numeric_limits<int32_t>::max();
 
-// One of the three sizes: known before the files are read, or grown by what they name.
+// One of the three sizes: declared, or grown by the lines and columns of dense features.
 class Extent {
  public:
   Extent(absl::string_view limit_name, int64_t limit) : limit_name_(limit_name), limit_(std::min(limit, kMaxIndex)) {}
@@ -61,13 +61,11 @@ class Extent {
 
 template <typename Visit>
 absl::Status ForEachLine(CsvLines& lines, const Visit& visit) {
-  bool any = false;
   for (;;) {
     DPAR_ASSIGN_OR_RETURN(const bool more, lines.Next());
     if (!more) {
-      return any ? absl::OkStatus() : lines.RefuseFile("holds no line of data");
+      return absl::OkStatus();
     }
-    any = true;
     DPAR_RETURN_IF_ERROR(visit());
   }
 }
@@ -80,7 +78,7 @@ class Reader {
         columns_("max_features", limits.max_features),
         classes_("max_classes", limits.max_classes) {}
 
-  absl::StatusOr<ImportedGraph> Read(const CsvGraphFiles& files, const std::optional<PublicSizes>& declared);
+  absl::StatusOr<ImportedGraph> Read(const CsvGraphFiles& files, const PublicSizes& declared);
 
  private:
   struct Feature {
@@ -190,6 +188,9 @@ absl::Status Reader::ReadDense(CsvLines& lines) {
     features.offsets.push_back(static_cast<int64_t>(features.columns.size()));
     return absl::OkStatus();
   }));
+  if (rows == 0) {
+    return lines.RefuseFile("holds no line of data");
+  }
   if (rows != nodes_.count()) {
     return lines.RefuseFile("has fewer lines than the declared number of nodes");
   }
@@ -235,20 +236,19 @@ absl::Status Reader::ReadLabels(CsvLines& lines) {
     DPAR_ASSIGN_OR_RETURN(const int32_t node, nodes_.Admit(lines, next_node++));
     return SetLabel(lines, node, 0);
   }));
-  if (classes_.count() == 0) {
-    return lines.RefuseFile("has no label; state the number of classes");
-  }
   result_.graph.labels.resize(static_cast<size_t>(nodes_.count()), kUnlabelled);
   return absl::OkStatus();
 }
 
-absl::StatusOr<ImportedGraph> Reader::Read(const CsvGraphFiles& files, const std::optional<PublicSizes>& declared) {
-  if (declared.has_value()) {
-    DPAR_RETURN_IF_ERROR(nodes_.Declare("node_count", declared->node_count));
-    DPAR_RETURN_IF_ERROR(columns_.Declare("feature_count", declared->feature_count));
-    DPAR_RETURN_IF_ERROR(classes_.Declare("class_count", declared->class_count));
-  }
+absl::StatusOr<ImportedGraph> Reader::Read(const CsvGraphFiles& files, const PublicSizes& declared) {
   const bool dense = files.feature_form == CsvGraphFiles::FeatureForm::kDense;
+  if (!dense || declared.node_count != 0) {
+    DPAR_RETURN_IF_ERROR(nodes_.Declare("node_count", declared.node_count));
+  }
+  if (!dense || declared.feature_count != 0) {
+    DPAR_RETURN_IF_ERROR(columns_.Declare("feature_count", declared.feature_count));
+  }
+  DPAR_RETURN_IF_ERROR(classes_.Declare("class_count", declared.class_count));
   DPAR_ASSIGN_OR_RETURN(CsvLines edges, CsvLines::Open(files.edges, "edges", 2));
   DPAR_ASSIGN_OR_RETURN(CsvLines features,
                         CsvLines::Open(files.features, "features", dense ? limits_.max_features : 3));
@@ -260,10 +260,7 @@ absl::StatusOr<ImportedGraph> Reader::Read(const CsvGraphFiles& files, const std
   DPAR_RETURN_IF_ERROR(dense ? ReadDense(features) : ReadSparse(features));
   DPAR_RETURN_IF_ERROR(ReadEdges(edges));
   DPAR_RETURN_IF_ERROR(ReadLabels(labels));
-  nodes_.Fix();
-  columns_.Fix();
   result_.graph.sizes = {nodes_.count(), columns_.count(), classes_.count()};
-  result_.classes_counted = !declared.has_value();
   if (!dense) {
     DPAR_RETURN_IF_ERROR(FillSparse(files.features));
   }
@@ -274,7 +271,7 @@ absl::StatusOr<ImportedGraph> Reader::Read(const CsvGraphFiles& files, const std
 }  // namespace
 
 absl::StatusOr<ImportedGraph> ReadCsvGraph(const CsvGraphFiles& files, const GraphLimits& limits,
-                                           const std::optional<PublicSizes>& declared) {
+                                           const PublicSizes& declared) {
   return Reader(limits).Read(files, declared);
 }
 

@@ -9,7 +9,6 @@
 #ifndef DPAR_CORE_GRAPH_CSV_FILE_H_
 #define DPAR_CORE_GRAPH_CSV_FILE_H_
 
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -28,12 +27,12 @@ struct CsvGraphFiles {
   FeatureForm feature_form = FeatureForm::kDense;
 };
 
-// Reads, validates and canonicalises. Nothing may lie beyond `declared`, and dense features must match it exactly.
-// Without it, the nodes are the lines of dense features, or else go up to the largest node of any file; features and
-// classes are those that the files name. Refuses a file without data, a node with two labels or a repeated column.
-// Errors are those of ReadGraphFile, with "edges", "features" or "labels" as array and the line, from 1, as position.
+// Reads, validates and canonicalises. Nothing may lie beyond `declared`, and dense features must match it exactly:
+// nodes or features of 0 are taken from their lines or columns. Nothing else is counted, which would tell of the node
+// with the largest number. Refuses a node with two labels or a repeated column. Errors are those of ReadGraphFile, with
+// "edges", "features" or "labels" as array and the line, from 1, as position.
 absl::StatusOr<ImportedGraph> ReadCsvGraph(const CsvGraphFiles& files, const GraphLimits& limits,
-                                           const std::optional<PublicSizes>& declared);
+                                           const PublicSizes& declared);
 
 // graph.csv stands for graph.edges.csv, graph.features.csv and graph.labels.csv.
 bool IsCsvName(absl::string_view path);

@@ -41,7 +41,10 @@ Texts DenseSample() {
   return texts;
 }
 
-absl::StatusOr<ImportedGraph> Import(const Texts& texts, const std::optional<PublicSizes>& declared = std::nullopt,
+// Of the sample with a class that does not occur.
+constexpr PublicSizes kSizes = {4, 3, 3};
+
+absl::StatusOr<ImportedGraph> Import(const Texts& texts, const PublicSizes& declared = kSizes,
                                      const GraphLimits& limits = {}) {
   const CsvGraphFiles files = {TestPath("edges"), TestPath("features"), TestPath("labels"), texts.form};
   WriteBytes(files.edges, texts.edges);
@@ -91,7 +94,7 @@ TEST(ReadCsvGraphTest, ReadsAGraphWithSparseFeatures) {
   const auto imported = Import(Sample());
   ASSERT_TRUE(imported.ok()) << imported.status();
   const Graph& graph = imported->graph;
-  EXPECT_EQ(graph.sizes, (PublicSizes{4, 3, 2}));
+  EXPECT_EQ(graph.sizes, kSizes);
   EXPECT_THAT(graph.edge_offsets, ElementsAre(0, 1, 4, 5, 6));
   EXPECT_THAT(graph.neighbours, ElementsAre(1, 0, 2, 3, 1, 1));
   EXPECT_THAT(graph.features.offsets, ElementsAre(0, 2, 3, 3, 4));
@@ -142,20 +145,12 @@ TEST(ReadCsvGraphTest, DropsZerosOfSparseFeaturesAndSaysSo) {
   EXPECT_EQ(imported->report.zero_features_dropped, 2);
 }
 
-TEST(ReadCsvGraphTest, TakesTheSizesFromTheLargestNumberInAnyFile) {
-  EXPECT_EQ(Import(WithEdges("0,1\n9,1\n"))->graph.sizes, (PublicSizes{10, 3, 2}));
-  EXPECT_EQ(Import(WithEdges("0,9\n"))->graph.sizes, (PublicSizes{10, 3, 2}));
-  EXPECT_EQ(Import(WithFeatures("9,6,1\n"))->graph.sizes, (PublicSizes{10, 7, 2}));
-  EXPECT_EQ(Import(WithLabels("9,4\n"))->graph.sizes, (PublicSizes{10, 3, 5}));
-  EXPECT_EQ(Import(WithLabels("0\n0\n0\n0\n0\n3\n"))->graph.sizes, (PublicSizes{6, 3, 4}));
-  const auto imported = Import(WithLabels("9,4\n"));
-  EXPECT_EQ(imported->graph.edge_offsets.size(), 11U);
-  EXPECT_EQ(imported->graph.features.offsets.size(), 11U);
-  EXPECT_EQ(imported->graph.labels.size(), 10U);
-}
-
 TEST(ReadCsvGraphTest, TakesTheNodesFromTheLinesOfDenseFeatures) {
-  EXPECT_EQ(Import(WithFeatures("1\n0\n0\n2\n0\n", DenseSample()))->graph.sizes, (PublicSizes{5, 1, 2}));
+  const PublicSizes unstated = {0, 0, 2};
+  EXPECT_EQ(Import(WithFeatures("1\n0\n0\n2\n0\n", DenseSample()), unstated)->graph.sizes, (PublicSizes{5, 1, 2}));
+  EXPECT_EQ(Summary(Import(WithFeatures("\n\n", DenseSample()), unstated).status()), Refused("features"));
+  EXPECT_EQ(Summary(Import(Sample(), unstated).status()), "INVALID_ARGUMENT INVALID_FIELD field=node_count");
+  EXPECT_EQ(Summary(Import(DenseSample(), {0, 0, 0}).status()), "INVALID_ARGUMENT INVALID_FIELD field=class_count");
   EXPECT_EQ(Refusal(WithEdges("0,1\n0,4\n", DenseSample())), RefusedAt("edges", 2));
   EXPECT_EQ(Refusal(WithLabels("0,1\n4,1\n", DenseSample())), RefusedAt("labels", 2));
   EXPECT_EQ(Refusal(WithLabels("0\n0\n0\n0\n0\n", DenseSample())), RefusedAt("labels", 5));
@@ -170,18 +165,19 @@ TEST(ReadCsvGraphTest, ReadsLabelsWithAndWithoutNodes) {
   EXPECT_THAT(LabelsOf(WithLabels("0 1\n\n3 0\n")), ElementsAre(1, -1, -1, 0));
 }
 
-TEST(ReadCsvGraphTest, RefusesFilesWithoutALineOfData) {
+// As a graph is without the only node that had any.
+TEST(ReadCsvGraphTest, TakesFilesWithoutALineOfDataButDenseFeatures) {
   for (const std::string& text : {std::string(), std::string("\n\n"), std::string("# a\n"), std::string("a,b,c\n")}) {
-    EXPECT_EQ(Refusal(WithEdges(text)), Refused("edges")) << text;
-    EXPECT_EQ(Refusal(WithFeatures(text)), Refused("features")) << text;
-    EXPECT_EQ(Refusal(WithLabels(text)), Refused("labels")) << text;
+    EXPECT_EQ(Import(WithEdges(text))->report.edge_count, 0) << text;
+    EXPECT_TRUE(Import(WithFeatures(text))->graph.features.values.empty()) << text;
+    EXPECT_EQ(Import(WithLabels(text))->report.unlabelled_nodes, 4) << text;
   }
   EXPECT_EQ(Refusal(WithFeatures("\n\n", DenseSample())), Refused("features"));
 }
 
 TEST(ReadCsvGraphTest, SaysWhichFileIsMissing) {
   const CsvGraphFiles files = {"/nonexistent/edges", "/nonexistent/features", "/nonexistent/labels", Form::kDense};
-  EXPECT_EQ(Summary(ReadCsvGraph(files, {}, std::nullopt).status()),
+  EXPECT_EQ(Summary(ReadCsvGraph(files, {}, kSizes).status()),
             "NOT_FOUND RESOURCE_NOT_FOUND resource=/nonexistent/edges");
 }
 
@@ -203,11 +199,11 @@ TEST(ReadCsvGraphTest, RefusesBadEdges) {
   EXPECT_EQ(Refusal(WithEdges(gzip.substr(0, gzip.size() - 3))), Refused("edges"));
 }
 
-TEST(ReadCsvGraphTest, RefusesNodesBeyondTheLimit) {
-  EXPECT_EQ(Refusal(WithEdges("0,20000000\n")), Exceeded("max_nodes", 20'000'000));
-  EXPECT_EQ(Refusal(WithEdges("0,99999999999999999999\n")), Exceeded("max_nodes", 20'000'000));
-  EXPECT_EQ(Refusal(WithFeatures("2147483648,0,1\n")), Exceeded("max_nodes", 20'000'000));
-  EXPECT_EQ(Refusal(WithLabels("4294967296,0\n")), Exceeded("max_nodes", 20'000'000));
+TEST(ReadCsvGraphTest, RefusesNumbersThatNoSizeHolds) {
+  EXPECT_EQ(Refusal(WithEdges("0,20000000\n")), RefusedAt("edges", 1));
+  EXPECT_EQ(Refusal(WithEdges("0,99999999999999999999\n")), RefusedAt("edges", 1));
+  EXPECT_EQ(Refusal(WithFeatures("2147483648,0,1\n")), RefusedAt("features", 1));
+  EXPECT_EQ(Refusal(WithLabels("4294967296,0\n")), RefusedAt("labels", 1));
 }
 
 TEST(ReadCsvGraphTest, RefusesBadSparseFeatures) {
@@ -220,7 +216,7 @@ TEST(ReadCsvGraphTest, RefusesBadSparseFeatures) {
   EXPECT_EQ(Refusal(WithFeatures("0,0,1\n1,1,1e39\n")), RefusedAt("features", 2));
   EXPECT_EQ(Refusal(WithFeatures("0,0,1\n1,1,\n")), RefusedAt("features", 2));
   EXPECT_EQ(Refusal(WithFeatures("0,0,1\n1,1.5,1\n")), RefusedAt("features", 2));
-  EXPECT_EQ(Refusal(WithFeatures("0,1000000,1\n")), Exceeded("max_features", 1'000'000));
+  EXPECT_EQ(Refusal(WithFeatures("0,3,1\n")), RefusedAt("features", 1));
 }
 
 TEST(ReadCsvGraphTest, NamesTheLineThatRepeatsAFeature) {
@@ -228,7 +224,9 @@ TEST(ReadCsvGraphTest, NamesTheLineThatRepeatsAFeature) {
 }
 
 TEST(ReadCsvGraphTest, RefusesBadDenseFeatures) {
-  const auto refusal = [](const std::string& features) { return Refusal(WithFeatures(features, DenseSample())); };
+  const auto refusal = [](const std::string& features) {
+    return Summary(Import(WithFeatures(features, DenseSample()), {0, 0, 3}).status());
+  };
   EXPECT_EQ(refusal("1,2\n1,2\n1\n1,2\n"), RefusedAt("features", 3));
   EXPECT_EQ(refusal("1,2\n1,2\n1,2,3\n1,2\n"), RefusedAt("features", 3));
   EXPECT_EQ(refusal("1,2\n1,\n1,2\n1,2\n"), RefusedAt("features", 2));
@@ -248,9 +246,8 @@ TEST(ReadCsvGraphTest, RefusesBadLabels) {
   EXPECT_EQ(Refusal(WithLabels("0\n1,1\n")), RefusedAt("labels", 2));
   EXPECT_EQ(Refusal(WithLabels("-1,1\n")), RefusedAt("labels", 1));
   EXPECT_EQ(Refusal(WithLabels("0,1\n1,1\n0,1\n")), RefusedAt("labels", 3)) << "a node has one label";
-  EXPECT_EQ(Refusal(WithLabels("0,10000\n")), Exceeded("max_classes", 10'000));
-  EXPECT_EQ(Refusal(WithLabels("0,-1\n1,\n")), Refused("labels")) << "without a label there are no classes";
-  EXPECT_TRUE(Import(WithLabels("0,-1\n1,\n"), PublicSizes{4, 3, 2}).ok());
+  EXPECT_EQ(Refusal(WithLabels("0,3\n")), RefusedAt("labels", 1));
+  EXPECT_THAT(LabelsOf(WithLabels("0,-1\n1,\n")), ElementsAre(-1, -1, -1, -1));
 }
 
 TEST(ReadCsvGraphTest, TakesDeclaredSizes) {
@@ -260,7 +257,7 @@ TEST(ReadCsvGraphTest, TakesDeclaredSizes) {
   EXPECT_THAT(imported->graph.edge_offsets, ElementsAre(0, 1, 4, 5, 6, 6, 6));
   EXPECT_THAT(imported->graph.features.offsets, ElementsAre(0, 2, 3, 3, 4, 4, 4));
   EXPECT_THAT(imported->graph.labels, ElementsAre(0, 1, -1, 1, -1, -1));
-  EXPECT_EQ(Import(DenseSample(), PublicSizes{4, 3, 2})->graph, Import(Sample())->graph);
+  EXPECT_EQ(Import(DenseSample(), PublicSizes{0, 0, 3})->graph, Import(Sample())->graph);
 }
 
 TEST(ReadCsvGraphTest, RefusesWhatLiesBeyondDeclaredSizes) {
@@ -284,7 +281,7 @@ TEST(ReadCsvGraphTest, AppliesEveryLimit) {
   const auto import = [](const Texts& texts, const std::function<void(GraphLimits&)>& lower) {
     GraphLimits limits;
     lower(limits);
-    return Summary(Import(texts, std::nullopt, limits).status());
+    return Summary(Import(texts, kSizes, limits).status());
   };
   EXPECT_EQ(import(Sample(), [](GraphLimits& limits) { limits.max_nodes = 3; }), Exceeded("max_nodes", 3));
   EXPECT_EQ(import(DenseSample(), [](GraphLimits& limits) { limits.max_nodes = 3; }), Exceeded("max_nodes", 3));
@@ -296,8 +293,8 @@ TEST(ReadCsvGraphTest, AppliesEveryLimit) {
             Exceeded("max_feature_entries", 3));
   EXPECT_EQ(import(DenseSample(), [](GraphLimits& limits) { limits.max_feature_entries = 11; }),
             Exceeded("max_feature_entries", 11));
-  EXPECT_EQ(import(Sample(), [](GraphLimits& limits) { limits = GraphLimits{4, 3, 2, 3, 4, limits.npz}; }), "OK");
-  EXPECT_EQ(import(DenseSample(), [](GraphLimits& limits) { limits = GraphLimits{4, 3, 2, 3, 12, limits.npz}; }), "OK");
+  EXPECT_EQ(import(Sample(), [](GraphLimits& limits) { limits = GraphLimits{4, 3, 3, 3, 4, limits.npz}; }), "OK");
+  EXPECT_EQ(import(DenseSample(), [](GraphLimits& limits) { limits = GraphLimits{4, 3, 3, 3, 12, limits.npz}; }), "OK");
 }
 
 TEST(ReadCsvGraphTest, KeepsValuesOfTheFilesOutOfMessages) {

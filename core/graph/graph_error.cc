@@ -24,4 +24,13 @@ absl::Status LimitError(absl::string_view limit, int64_t maximum) {
                    {{"limit", std::string(limit)}, {"maximum", absl::StrCat(maximum)}});
 }
 
+absl::Status CheckStatedClasses(std::optional<int64_t> classes) {
+  if (!classes.has_value()) {
+    return GraphError("num_classes",
+                      "is missing. The number of classes is public and must be known without the labels; state it with "
+                      "--classes");
+  }
+  return *classes < 1 ? InvalidField("classes", "the number of classes must be above 0") : absl::OkStatus();
+}
+
 }  // namespace dpar

@@ -3,6 +3,7 @@
 #define DPAR_CORE_GRAPH_GRAPH_ERROR_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
@@ -20,6 +21,9 @@ absl::Status GraphErrorAt(absl::string_view array, int64_t position, absl::strin
 
 // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED. `limit` is a field name of v1.Limits.
 absl::Status LimitError(absl::string_view limit, int64_t maximum);
+
+// INVALID_GRAPH (array: num_classes) when no number of classes is stated, INVALID_FIELD when it is not positive.
+absl::Status CheckStatedClasses(std::optional<int64_t> classes);
 
 }  // namespace dpar
 

@@ -468,18 +468,15 @@ absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const Graph
   return result;
 }
 
-absl::StatusOr<DeclaredSizes> ReadGraphSizes(const std::string& path, const GraphLimits& limits) {
+absl::StatusOr<PublicSizes> ReadGraphSizes(const std::string& path, const GraphLimits& limits,
+                                           std::optional<int64_t> classes) {
   DPAR_ASSIGN_OR_RETURN(NpzFile file, NpzFile::Open(path, limits.npz));
   DPAR_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(file, limits));
-  DPAR_ASSIGN_OR_RETURN(const std::optional<int64_t> class_count, ReadNumClasses(file, limits));
-  DeclaredSizes result;
-  result.classes_from_labels = !class_count.has_value();
-  result.sizes = {layout.node_count, layout.feature_count, class_count.value_or(0)};
-  if (result.classes_from_labels) {
-    DPAR_ASSIGN_OR_RETURN(const auto labels, ReadLabels(file, layout.node_count, class_count, limits));
-    result.sizes.class_count = ClassCountOf(labels);
+  if (!classes.has_value()) {
+    DPAR_ASSIGN_OR_RETURN(classes, ReadNumClasses(file, limits));
   }
-  return result;
+  DPAR_RETURN_IF_ERROR(CheckStatedClasses(classes));
+  return PublicSizes{layout.node_count, layout.feature_count, *classes};
 }
 
 }  // namespace dpar

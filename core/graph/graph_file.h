@@ -50,19 +50,19 @@ struct ReadReports {
 
 // Reads, validates and canonicalises: edges symmetrised, duplicates merged, self loops dropped; weights must be equal.
 // With `declared`, the file must have these sizes (labels: below the class count); else the class count is num_classes,
-// or the highest label + 1. A dense attr_matrix or attr (rows x features) is read too; other arrays are not. Errors
-// hold no value of the file: INVALID_ARGUMENT / INVALID_GRAPH (metadata: array, position), RESOURCE_EXHAUSTED /
-// LIMIT_EXCEEDED, NOT_FOUND if it cannot be opened, CANCELLED in milliseconds once a report says no.
+// or the highest label + 1, which is for the caller's own eyes. A dense attr_matrix or attr (rows x features) is read
+// too; other arrays are not. Errors hold no value of the file: INVALID_ARGUMENT / INVALID_GRAPH (metadata: array,
+// position), RESOURCE_EXHAUSTED / LIMIT_EXCEEDED, NOT_FOUND if it cannot be opened, CANCELLED in milliseconds once a
+// report says no.
 absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const GraphLimits& limits,
                                             const std::optional<PublicSizes>& declared,
                                             const ReadReports& reports = {});
 
-// Only the sizes, from the shape arrays, num_classes and the labels, without reading edges or features.
-struct DeclaredSizes {
-  PublicSizes sizes;
-  bool classes_from_labels = false;  // true when the file carries no num_classes
-};
-absl::StatusOr<DeclaredSizes> ReadGraphSizes(const std::string& path, const GraphLimits& limits);
+// The public sizes of a file that is to be uploaded or rewritten: nodes and features from the shape arrays, classes as
+// stated here or else by num_classes. No label is read, because a count of classes tells of a class's only node.
+// INVALID_ARGUMENT / INVALID_GRAPH (array: num_classes) when nothing states them.
+absl::StatusOr<PublicSizes> ReadGraphSizes(const std::string& path, const GraphLimits& limits,
+                                           std::optional<int64_t> classes);
 
 // Writes a canonical graph; ReadGraphFile gives it back exactly, if it is within the limits.
 absl::Status WriteGraphFile(const std::string& path, const GraphView& graph);

@@ -397,17 +397,15 @@ TEST(ReadGraphSizesTest, ReadsTheSizesAlone) {
   Arrays arrays = Sample();
   arrays["adj_indices"] = VectorArray(Ints{99, 99, 99, 99});  // not looked at
   ASSERT_TRUE(WriteArrays(path, arrays).ok());
-  auto sizes = ReadGraphSizes(path, {});
-  ASSERT_TRUE(sizes.ok()) << sizes.status();
-  EXPECT_EQ(sizes->sizes, (PublicSizes{4, 3, 2}));
-  EXPECT_TRUE(sizes->classes_from_labels);
+  EXPECT_EQ(Summary(ReadGraphSizes(path, {}, std::nullopt).status()), Refused("num_classes"))
+      << "classes are stated, not counted";
+  EXPECT_EQ(Summary(ReadGraphSizes(path, {}, 0).status()), "INVALID_ARGUMENT INVALID_FIELD field=classes");
+  EXPECT_EQ(*ReadGraphSizes(path, {}, 2), (PublicSizes{4, 3, 2}));
   arrays["num_classes"] = NpyArray{{}, Longs{5}};
   arrays.erase("labels");
   ASSERT_TRUE(WriteArrays(path, arrays).ok());
-  sizes = ReadGraphSizes(path, {});
-  ASSERT_TRUE(sizes.ok()) << sizes.status();
-  EXPECT_EQ(sizes->sizes, (PublicSizes{4, 3, 5}));
-  EXPECT_FALSE(sizes->classes_from_labels);
+  EXPECT_EQ(*ReadGraphSizes(path, {}, std::nullopt), (PublicSizes{4, 3, 5}));
+  EXPECT_EQ(*ReadGraphSizes(path, {}, 7), (PublicSizes{4, 3, 7})) << "what the caller states counts";
 }
 
 TEST(WriteGraphFileTest, GivesBackTheSameGraphAndTheSameBytes) {
@@ -483,7 +481,7 @@ TEST(PublicGraphsTest, HaveTheirPublishedSizes) {
     EXPECT_EQ(imported->report.edge_count, graph.edges) << graph.name;
     EXPECT_EQ(imported->report.edges_symmetrised, 0) << graph.name;
     EXPECT_EQ(imported->report.self_loops_dropped, 0) << graph.name;
-    EXPECT_EQ(ReadGraphSizes(path, {})->sizes, graph.sizes) << graph.name;
+    EXPECT_EQ(*ReadGraphSizes(path, {}, graph.sizes.class_count), graph.sizes) << graph.name;
     const std::string copy = TestPath("copy.npz");
     ASSERT_TRUE(WriteGraphFile(copy, imported->graph).ok());
     EXPECT_EQ(ReadGraphFile(copy, {}, std::nullopt)->graph, imported->graph) << graph.name;

@@ -50,7 +50,8 @@ std::optional<float> ParseNumber(absl::string_view text) {
 
 class Reader {
  public:
-  explicit Reader(const GraphLimits& limits) : limits_(limits) {}
+  Reader(const GraphLimits& limits, std::optional<int64_t> classes)
+      : limits_(limits), classes_(classes), classes_given_(classes.has_value()) {}
 
   absl::StatusOr<ImportedGraph> Read(const std::string& path) {
     DPAR_RETURN_IF_ERROR(ReadXml(
@@ -179,9 +180,11 @@ class Reader {
       return same ? absl::OkStatus() : Refuse("holds a weight that is another than those before");
     }
     if (Within("graph") && key_.meaning == Key::Meaning::kClassCount) {
-      return absl::SimpleAtoi(text, &stated_classes_) && stated_classes_ >= 1
-                 ? absl::OkStatus()
-                 : Refuse("holds a number of classes that is none");
+      int64_t stated = 0;
+      if (!absl::SimpleAtoi(text, &stated) || stated < 1) {
+        return Refuse("holds a number of classes that is none");
+      }
+      classes_ = classes_given_ ? classes_ : stated;
     }
     return absl::OkStatus();
   }
@@ -217,17 +220,14 @@ class Reader {
 
   absl::StatusOr<ImportedGraph> Finish() {
     Graph& graph = result_.graph;
-    const int32_t highest =
-        graph.labels.empty() ? kUnlabelled : *std::max_element(graph.labels.begin(), graph.labels.end());
-    if (nodes_.empty() || columns_ == 0 || (highest == kUnlabelled && stated_classes_ == 0)) {
-      return GraphError(kArray, "has no node, no feature or no label");
+    if (nodes_.empty() || columns_ == 0) {
+      return GraphError(kArray, "declares no node or no feature");
     }
-    if (stated_classes_ > 0 && highest >= stated_classes_) {
+    DPAR_RETURN_IF_ERROR(CheckStatedClasses(classes_));
+    if (*std::max_element(graph.labels.begin(), graph.labels.end()) >= *classes_) {
       return GraphError(kArray, "has a label that is not below its number of classes");
     }
-    result_.classes_counted = stated_classes_ == 0;
-    graph.sizes = {static_cast<int64_t>(nodes_.size()), columns_,
-                   stated_classes_ > 0 ? stated_classes_ : int64_t{highest} + 1};
+    graph.sizes = {static_cast<int64_t>(nodes_.size()), columns_, *classes_};
     FillEdges(edges_, result_);
     // GraphML names an edge once, whichever way it points, so making it symmetric is no change.
     result_.report.edges_symmetrised = 0;
@@ -238,6 +238,8 @@ class Reader {
   }
 
   const GraphLimits& limits_;
+  std::optional<int64_t> classes_;
+  const bool classes_given_;  // so that the file's own number does not count
   std::vector<std::string> path_;
   int64_t line_ = 1;  // of the tag that is looked at
   absl::flat_hash_map<std::string, Key> keys_;
@@ -246,7 +248,6 @@ class Reader {
   std::vector<Edge> edges_;
   std::optional<float> weight_;
   int64_t columns_ = 0;
-  int64_t stated_classes_ = 0;
   bool has_graph_ = false;
   ImportedGraph result_;
 };
@@ -255,8 +256,9 @@ class Reader {
 
 bool IsGraphMlName(absl::string_view path) { return absl::EndsWith(path, ".graphml"); }
 
-absl::StatusOr<ImportedGraph> ReadGraphMlFile(const std::string& path, const GraphLimits& limits) {
-  return Reader(limits).Read(path);
+absl::StatusOr<ImportedGraph> ReadGraphMlFile(const std::string& path, const GraphLimits& limits,
+                                              std::optional<int64_t> classes) {
+  return Reader(limits, classes).Read(path);
 }
 
 absl::Status WriteGraphMlFile(const std::string& path, const GraphView& graph) {

@@ -52,9 +52,10 @@ class GraphMlFileTest : public ::testing::Test {
 
   [[nodiscard]] std::string Path(const std::string& name) const { return directory_ + "/" + name; }
 
-  [[nodiscard]] absl::StatusOr<ImportedGraph> Read(const std::string& text, const GraphLimits& limits = {}) const {
+  [[nodiscard]] absl::StatusOr<ImportedGraph> Read(const std::string& text, const GraphLimits& limits = {},
+                                                   std::optional<int64_t> classes = 3) const {
     std::ofstream(Path("x.graphml")) << text;
-    return ReadGraphMlFile(Path("x.graphml"), limits);
+    return ReadGraphMlFile(Path("x.graphml"), limits, classes);
   }
 
   // The small graph with one piece of it replaced.
@@ -84,7 +85,6 @@ TEST_F(GraphMlFileTest, NumbersAreFeaturesTheLabelIsTheClassAndTextsArePassedOve
   EXPECT_THAT(graph.features.values, ElementsAre(1.5F, 1.0F));
   EXPECT_THAT(graph.edge_offsets, ElementsAre(0, 1, 3, 4));
   EXPECT_THAT(graph.neighbours, ElementsAre(1, 0, 2, 1));
-  EXPECT_TRUE(imported->classes_counted);
   EXPECT_EQ(imported->report.self_loops_dropped, 1);
   EXPECT_EQ(imported->report.unlabelled_nodes, 1);
 }
@@ -94,10 +94,9 @@ TEST_F(GraphMlFileTest, AGraphThatIsWrittenIsReadBackExactlyInEveryFormat) {
   const auto graph = GenerateGraph({.nodes = 60, .classes = 4, .features = 25}, random);
   ASSERT_TRUE(graph.ok()) << graph.status();
   ASSERT_EQ(WriteGraphMlFile(Path("g.graphml"), *graph), absl::OkStatus());
-  const auto from_xml = ReadGraphMlFile(Path("g.graphml"), GraphLimits());
+  const auto from_xml = ReadGraphMlFile(Path("g.graphml"), GraphLimits(), std::nullopt);
   ASSERT_TRUE(from_xml.ok()) << from_xml.status();
   EXPECT_EQ(from_xml->graph, *graph);
-  EXPECT_FALSE(from_xml->classes_counted);
 
   const CsvGraphFiles files = CsvFilesOf(Path("g.csv"));
   EXPECT_EQ(files.edges, Path("g.edges.csv"));
@@ -105,6 +104,22 @@ TEST_F(GraphMlFileTest, AGraphThatIsWrittenIsReadBackExactlyInEveryFormat) {
   const auto from_text = ReadCsvGraph(files, GraphLimits(), graph->sizes);
   ASSERT_TRUE(from_text.ok()) << from_text.status();
   EXPECT_EQ(from_text->graph, *graph);
+}
+
+TEST_F(GraphMlFileTest, ClassesAreStatedByTheCallerOrTheFileAndNotCounted) {
+  const auto refusal = [](const absl::StatusOr<ImportedGraph>& read) { return std::string(read.status().message()); };
+  EXPECT_THAT(refusal(Read(kSmall, {}, std::nullopt)), HasSubstr("num_classes is missing"));
+  EXPECT_THAT(refusal(Read(kSmall, {}, 0)), HasSubstr("above 0"));
+  EXPECT_THAT(refusal(Read(kSmall, {}, 2)), HasSubstr("not below its number of classes"));
+  EXPECT_EQ(Read(kSmall, {}, 7)->graph.sizes.class_count, 7);
+  const std::string stating = absl::StrReplaceAll(
+      kSmall, {{"<graph edgedefault=\"directed\">",
+                "<key id=\"n\" for=\"graph\" attr.name=\"num_classes\"/><graph><data key=\"n\">4</data>"}});
+  EXPECT_EQ(Read(stating, {}, std::nullopt)->graph.sizes.class_count, 4);
+  EXPECT_EQ(Read(stating, {}, 7)->graph.sizes.class_count, 7);
+  const std::string unlabelled = absl::StrReplaceAll(kSmall, {{"attr.name=\"label\" attr.type=\"int\"",  //
+                                                               "attr.name=\"label\" attr.type=\"string\""}});
+  EXPECT_THAT(Read(unlabelled)->graph.labels, ElementsAre(-1, -1, -1));
 }
 
 TEST_F(GraphMlFileTest, WhatIsNoGraphIsRefusedAtItsLine) {
@@ -118,7 +133,6 @@ TEST_F(GraphMlFileTest, WhatIsNoGraphIsRefusedAtItsLine) {
   ExpectRefused("<data key=\"d2\">2", "<data key=\"d2\">nan", "neither -1 nor");
   ExpectRefused("<data key=\"d2\">2", "<data key=\"d2\">1</data><data key=\"d2\">2", "second label");
   ExpectRefused("attr.name=\"label\" attr.type=\"int\"", "attr.name=\"label\" attr.type=\"boolean\"", "no integer");
-  ExpectRefused("attr.name=\"label\" attr.type=\"int\"", "attr.name=\"label\" attr.type=\"string\"", "no label");
   ExpectRefused("attr.type=\"int\"/>", "attr.type=\"int\"><default>0</default></key>", "gives the label a default");
   ExpectRefused("<default>false</default>", "<default>true</default>", "default other than 0");
   ExpectRefused("<data key=\"w\">1<", "<data key=\"w\">2<", "weight");
@@ -178,7 +192,7 @@ TEST_F(GraphMlFileTest, WhatIsNoXmlOfThisKindIsRefused) {
   const std::string long_comment(3'000'000, 'x');
   EXPECT_THAT(std::string(Read("<graphml><!--" + long_comment + "--></graphml>").status().message()),
               HasSubstr("too long"));
-  EXPECT_EQ(ReadGraphMlFile(Path("none"), GraphLimits()).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(ReadGraphMlFile(Path("none"), GraphLimits(), 3).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(GraphMlFileTest, LimitsHold) {

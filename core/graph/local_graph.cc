@@ -19,6 +19,16 @@ absl::StatusOr<LocalGraph> LocalGraph::Open(const std::string& path) {
   return LocalGraph(std::move(imported));
 }
 
+absl::StatusOr<LocalGraph> LocalGraph::OpenStated(const std::string& path, std::optional<int64_t> classes) {
+  if (IsSealedGraph(path)) {
+    return classes.has_value() ? InvalidField("classes", "a sealed graph states its number of classes; leave it out")
+                               : Open(path);
+  }
+  DPAR_ASSIGN_OR_RETURN(const PublicSizes sizes, ReadGraphSizes(path, GraphLimits(), classes));
+  DPAR_ASSIGN_OR_RETURN(ImportedGraph imported, ReadGraphFile(path, GraphLimits(), sizes));
+  return LocalGraph(std::move(imported));
+}
+
 absl::StatusOr<EdgesView> LocalGraph::Edges() const {
   const auto* imported = std::get_if<ImportedGraph>(&graph_);
   return imported != nullptr ? imported->graph.edges() : std::get<SealedGraph>(graph_).Edges();

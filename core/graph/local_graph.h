@@ -2,6 +2,8 @@
 #ifndef DPAR_CORE_GRAPH_LOCAL_GRAPH_H_
 #define DPAR_CORE_GRAPH_LOCAL_GRAPH_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -19,6 +21,9 @@ class LocalGraph {
  public:
   // The errors of ReadGraphFile or of SealedGraph::Open, whichever the file begins as.
   static absl::StatusOr<LocalGraph> Open(const std::string& path);
+  // For what is written anew: the class count is stated here or by the file, as in ReadGraphSizes. A sealed graph
+  // states its own, and takes no other.
+  static absl::StatusOr<LocalGraph> OpenStated(const std::string& path, std::optional<int64_t> classes);
 
   // Views last while this object stays in place. A sealed graph is verified here, on first use, section by section.
   [[nodiscard]] absl::StatusOr<EdgesView> Edges() const;

@@ -176,11 +176,14 @@ struct Files {
   bool written = false;
 };
 
+constexpr PublicSizes kSizes = {150'000, 1000, 5};
+
 absl::Status WriteAll(const Files& files) {
   GeneratorOptions options;
-  options.nodes = 150'000;
+  options.nodes = kSizes.node_count;
+  options.classes = kSizes.class_count;
   options.average_degree = 24;
-  options.features = 1000;
+  options.features = kSizes.feature_count;
   options.features_per_node = 5;
   FixedRandom random(3);
   DPAR_ASSIGN_OR_RETURN(const Graph graph, GenerateGraph(options, random));
@@ -228,7 +231,7 @@ class ReadMemoryTest : public ::testing::Test {
     ExpectWithinBound(kLargestShare, [&npz] { return ReadGraphFile(npz, {}, std::nullopt); });
   }
   static void ExpectWithinBound(const CsvGraphFiles& text) {
-    ExpectWithinBound(kLargestTextShare, [&text] { return ReadCsvGraph(text, {}, std::nullopt); });
+    ExpectWithinBound(kLargestTextShare, [&text] { return ReadCsvGraph(text, {}, kSizes); });
   }
 
   const Files* files_ = nullptr;

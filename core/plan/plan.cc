@@ -10,6 +10,7 @@
 #include "core/plan/noise.h"
 #include "core/plan/options.h"
 #include "core/plan/plan_event.h"
+#include "core/plan/structure_work.h"
 #include "core/privacy/gaussian.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
@@ -282,6 +283,7 @@ absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSize
   }
   PlanStructure(options, method, plan);
   DPAR_RETURN_IF_ERROR(CheckInnerProducts(plan));
+  DPAR_RETURN_IF_ERROR(CheckStructureWork(plan));
   PlanModel(options, plan);
   DPAR_RETURN_IF_ERROR(PlanRival(options, method, max_degree, plan));
   DPAR_RETURN_IF_ERROR(PlanBatches(options, plan));

@@ -25,7 +25,7 @@ absl::StatusOr<v1::PrivacyEvent> TrainingEvent(const v1::Plan& plan, int64_t wei
   const double noise = plan.noise_multiplier() * clip;
   const double rounding =
       LatticeError(noise, plan.lattice_bits(), static_cast<double>(weights)) + 2 * plan.summation_error();
-  const bool rows_change = plan.method() == v1::SAGE;
+  const bool rows_change = DPAR_FAULT(kChangedRowsOnce, false, plan.method() == v1::SAGE);
   if (plan.sampling_rate() == 1) {
     // A row that changes moves the sum twice as far as one that vanishes.
     const int64_t rows = plan.rows_per_node() + (rows_change ? plan.max_degree() : 0);

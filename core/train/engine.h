@@ -11,7 +11,8 @@
 // stays below C by a guard factor. A row that is dead, or whose gradient is not finite, contributes exactly 0.
 //
 // What is added up depends on the row's own nodes, the weights and public quantities, and blocks of sums on positions
-// in the batch alone: a batch without a node's rows gives the same bits with and without that node.
+// in the batch alone: a batch without a node's rows gives the same bits with and without that node. This is what
+// private jobs are priced for. It does not hold for LibTorch's engine, so that one runs plans without noise alone.
 #ifndef DPAR_CORE_TRAIN_ENGINE_H_
 #define DPAR_CORE_TRAIN_ENGINE_H_
 
@@ -70,7 +71,8 @@ inline constexpr int64_t kMaxFullBatchColumns = int64_t{1} << 14;
 std::unique_ptr<GradientEngine> MakeFullBatchEngine(const PreparedRows& rows, const WeightShape& shape, int threads,
                                                     const std::function<bool()>& keep_going);
 
-// LibTorch tensors; the device holds the features.
+// LibTorch tensors; the device holds the features. Not for private jobs: products are of the live rows alone, and their
+// low bits follow the shape, on CUDA also the order in which threads add.
 std::unique_ptr<GradientEngine> MakeTorchEngine(const PreparedRows& rows, const WeightShape& shape,
                                                 const std::string& device, const std::function<bool()>& keep_going);
 

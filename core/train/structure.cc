@@ -8,12 +8,11 @@
 #include "core/appr/columns.h"
 #include "core/fault.h"
 #include "core/plan/plan_event.h"
+#include "core/plan/structure_work.h"
 #include "core/status_macros.h"
 
 namespace dpar {
 namespace {
-
-constexpr size_t kSeedsAtOnce = 1024;  // bounds memory: an exact row may have thousands of entries
 
 void AppendLargest(const ApprRows& exact, size_t k, bool equal_weights, ApprRows& rows) {
   for (size_t i = 0; i < exact.seeds.size(); ++i) {
@@ -39,8 +38,8 @@ absl::StatusOr<ApprRows> ExactRows(const v1::Plan& plan, const GraphView& graph,
   const std::vector<int32_t> seeds = DrawSeeds(graph.sizes.node_count, options.rows, random);
   ApprRows rows;
   rows.node_count = graph.sizes.node_count;
-  for (size_t first = 0; first < seeds.size(); first += kSeedsAtOnce) {
-    const size_t last = std::min(first + kSeedsAtOnce, seeds.size());
+  for (size_t first = 0; first < seeds.size(); first += static_cast<size_t>(kExactRowsAtOnce)) {
+    const size_t last = std::min(first + static_cast<size_t>(kExactRowsAtOnce), seeds.size());
     const std::vector<int32_t> some(seeds.begin() + static_cast<std::ptrdiff_t>(first),
                                     seeds.begin() + static_cast<std::ptrdiff_t>(last));
     DPAR_ASSIGN_OR_RETURN(const ApprRows exact, SolveRows(graph.edges, options.solver, some, threads, callback));
@@ -57,8 +56,9 @@ absl::StatusOr<ApprRows> PricedRows(const v1::Plan& plan, const GraphView& graph
 
 }  // namespace
 
-absl::StatusOr<ApprRows> DrawStructure(const v1::Plan& plan, const GraphView& graph, int threads, RandomSource& random,
+absl::StatusOr<ApprRows> DrawStructure(const v1::Plan& plan, const GraphView& graph, int offered, RandomSource& random,
                                        const std::function<bool()>& keep_going) {
+  const int threads = WorkOfStructure(plan, offered).threads;
   // The number of rows done follows the data, so it is not reported.
   const RowsCallback callback = [&keep_going](int64_t /*rows_done*/) { return keep_going(); };
   DPAR_ASSIGN_OR_RETURN(ApprRows rows, plan.non_private() ? ExactRows(plan, graph, threads, random, callback)

@@ -13,8 +13,8 @@
 namespace dpar {
 
 // DP-APPR as plan.structure says, with capped and clipped columns. Without noise, the K largest entries of the exact
-// rows, of weight 1/K each under DPAR_EM0.
-absl::StatusOr<ApprRows> DrawStructure(const v1::Plan& plan, const GraphView& graph, int threads, RandomSource& random,
+// rows, of weight 1/K each under DPAR_EM0. `offered` threads: uses fewer where WorkOfStructure says so.
+absl::StatusOr<ApprRows> DrawStructure(const v1::Plan& plan, const GraphView& graph, int offered, RandomSource& random,
                                        const std::function<bool()>& keep_going);
 
 }  // namespace dpar

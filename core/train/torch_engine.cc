@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <functional>
@@ -52,8 +53,6 @@ class TorchEngine final : public GradientEngine {
   TorchEngine(const PreparedRows& rows, const WeightShape& shape, const std::string& device,
               const std::function<bool()>& keep_going)
       : rows_(rows), shape_(shape), device_(device), keep_going_(keep_going) {
-    // A batch without a node's rows must give the same bits with and without that node.
-    at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
     const SparseRowsView& features = rows.graph().features;
     CopyFeatures(features);
     offsets_ = ToTensor<int64_t>(features.offsets, at::kLong, device_);
@@ -203,7 +202,7 @@ class TorchEngine final : public GradientEngine {
     const at::Tensor logits = hidden ? at::matmul(activation, second) : activation;
     const at::Tensor labels = Longs(chunk.labels, device_);
     at::Tensor residual = at::softmax(logits, 1).to(at::kDouble);
-    residual.scatter_add_(1, labels.unsqueeze(1), at::full({row_count, 1}, -1.0, residual.options()));
+    residual -= (at::arange(shape_.classes, labels.options()).unsqueeze(0) == labels.unsqueeze(1)).to(at::kDouble);
     at::Tensor backward = weight * residual.index_select(0, row);
     if (hidden) {
       const at::Tensor back = at::matmul(residual.to(at::kFloat), second.t()).to(at::kDouble);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/fault.h"
 #include "core/graph/keep_slots.h"
@@ -19,6 +20,7 @@
 #include "core/pace.h"
 #include "core/plan/method.h"
 #include "core/plan/plan_event.h"
+#include "core/plan/structure_work.h"
 #include "core/random/subsets.h"
 #include "core/status_macros.h"
 #include "core/train/aggregation.h"
@@ -37,7 +39,12 @@ bool KeepsPromise(const v1::Plan& plan, const EdgesView& edges) {
   return !plan.has_max_degree() || edges.largest_degree() <= plan.max_degree();
 }
 
-absl::Status ValidatePlan(const v1::Plan& plan, const GraphView& graph) {
+absl::Status ValidatePlan(const v1::Plan& plan, const GraphView& graph, const std::string& device) {
+  if (device != kPrivateDevice && !plan.non_private()) {
+    return InvalidField("device", absl::StrCat("a private job runs on the cpu only, not on ", device,
+                                               ": there, removing a node may change other nodes' gradients in their "
+                                               "low bits, which no price covers"));
+  }
   const int64_t held_out = plan.has_evaluation() ? plan.evaluation().held_out_slots() : 0;
   if (!IsOfItsMethod(plan) || plan.training_slots() + held_out != graph.sizes.node_count ||
       static_cast<int64_t>(graph.labels.size()) != graph.sizes.node_count ||
@@ -152,6 +159,9 @@ class Run {
       rows = IdentityRows(graph);
     }
     ApplyNullRule(graph, rows);
+    if (plan_.has_structure() && callbacks_.await_stage_age != nullptr) {
+      callbacks_.await_stage_age(WorkOfStructure(plan_, options_.threads).seconds);
+    }
     return rows;
   }
 
@@ -184,7 +194,9 @@ absl::StatusOr<Model> TrainOnSample(const v1::Plan& plan, const GraphView& graph
   if (plan.node_sampling_rate() == 1) {
     return run.Train(graph);
   }
-  const std::vector<int64_t> kept = PoissonSubset(random, graph.sizes.node_count, plan.node_sampling_rate());
+  const double rate = plan.node_sampling_rate();
+  const std::vector<int64_t> kept =
+      PoissonSubset(random, graph.sizes.node_count, DPAR_FAULT(kOversampledNodes, 1.5 * rate, rate));
   DPAR_ASSIGN_OR_RETURN(const Graph sample, KeepSlots(graph, kept, callbacks.keep_going));
   return run.Train(sample);
 }
@@ -209,9 +221,9 @@ absl::StatusOr<TrainedModel> TrainAndEvaluate(const v1::Plan& plan, const GraphV
 
 absl::StatusOr<TrainedModel> Train(const v1::Plan& plan, const GraphView& graph, const TrainOptions& options,
                                    RandomSource& random, const TrainingCallbacks& callbacks) {
-  DPAR_RETURN_IF_ERROR(ValidatePlan(plan, graph));
+  DPAR_RETURN_IF_ERROR(ValidatePlan(plan, graph, options.device));
   KeepGoing keep_going(callbacks.keep_going);
-  const TrainingCallbacks final_callbacks = {std::ref(keep_going), callbacks.on_progress};
+  const TrainingCallbacks final_callbacks = {std::ref(keep_going), callbacks.on_progress, callbacks.await_stage_age};
   try {
     Run run(plan, options, random, final_callbacks);
     if (plan.has_evaluation()) {

@@ -15,9 +15,12 @@
 
 namespace dpar {
 
+// The only device that runs plans with noise (core/train/engine.h says why).
+inline constexpr char kPrivateDevice[] = "cpu";
+
 // The result depends on the device, as floating point does, but not on the number of threads.
 struct TrainOptions {
-  std::string device = "cpu";  // or "cuda:i"
+  std::string device = kPrivateDevice;  // "cuda:i" for plans without noise alone
   int threads = 1;
 };
 
@@ -33,6 +36,9 @@ struct TrainingCallbacks {
   std::function<bool()> keep_going;
   // Units completed of the stage, from 0; total is 0 for stages without counters.
   std::function<void(TrainingStage stage, int64_t completed, int64_t total)> on_progress;
+  // Waits until the stage is so old, or keep_going says no. Called at the end of a stage whose work follows private
+  // data, with a public age. May be missing.
+  std::function<void(double seconds)> await_stage_age = nullptr;
 };
 
 struct TrainedModel {
@@ -41,7 +47,7 @@ struct TrainedModel {
 };
 
 // Runs `plan` on the graph. A non-finite row or gradient counts as 0. The only errors are CANCELLED and
-// INVALID_ARGUMENT for a plan that does not fit a graph of these sizes.
+// INVALID_ARGUMENT for a plan that does not fit a graph of these sizes, or this device.
 absl::StatusOr<TrainedModel> Train(const v1::Plan& plan, const GraphView& graph, const TrainOptions& options,
                                    RandomSource& random, const TrainingCallbacks& callbacks);
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/graph/generate.h"
 #include "core/graph/testing/questions.h"
 #include "core/infer/predict.h"
@@ -20,6 +21,7 @@
 #include "core/plan/method.h"
 #include "core/plan/plan.h"
 #include "core/plan/plan_event.h"
+#include "core/plan/structure_work.h"
 #include "core/random/secure_random.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/train/engine.h"
@@ -196,6 +198,19 @@ std::vector<MethodTraits> MethodsWithoutAPromise() {
   return methods;
 }
 
+// LibTorch's sums do not keep other rows' bits when a node goes (engine_test.cc), so a device must not get a private
+// job.
+TEST(Train, APrivateJobIsRefusedOnAnyDeviceButTheCpu) {
+  const Graph graph = SmallGraph();
+  FixedRandom random(12);
+  for (const char* device : {"cuda:0", "cuda", "mps"}) {
+    const absl::Status status = Train(MustPlan(Spec(1), graph), graph, {.device = device}, random, Silent()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_EQ(GetErrorInfo(status)->metadata().at("field"), "device");
+    EXPECT_THAT(status.message(), ::testing::HasSubstr("a private job runs on the cpu only, not on "));
+  }
+}
+
 TEST(Train, EdgesAreReadByTheStructureMethodsOnly) {
   const Graph graph = SmallGraph();
   Graph without = graph;
@@ -362,6 +377,25 @@ TEST(Train, TellsStagesAndStepsAndNothingElse) {
               ::testing::ElementsAre(Told(TrainingStage::kStructure, 0, 0), Told(TrainingStage::kTraining, 0, 3),
                                      Told(TrainingStage::kTraining, 1, 3), Told(TrainingStage::kTraining, 2, 3),
                                      Told(TrainingStage::kTraining, 3, 3), Told(TrainingStage::kEvaluating, 0, 0)));
+}
+
+TEST(Train, DpApprEndsAtAPublicAgeAndNoOtherStageWaits) {
+  const Graph graph = SmallGraph(200);
+  for (const v1::Method method : {v1::FEATURES, v1::DPAR_EM0, v1::DPAR_GM}) {
+    v1::TrainingSpec spec = Spec(4, method);
+    spec.mutable_options()->set_steps(1);
+    const v1::Plan plan = MustPlan(spec, graph);
+    std::vector<double> ages;
+    TrainingCallbacks callbacks = Silent();
+    callbacks.await_stage_age = [&](double seconds) { ages.push_back(seconds); };
+    FixedRandom random(20);
+    ASSERT_TRUE(Train(plan, graph, {.threads = 2}, random, callbacks).ok());
+    if (method == v1::FEATURES) {
+      EXPECT_THAT(ages, ::testing::IsEmpty());
+    } else {
+      EXPECT_THAT(ages, ::testing::ElementsAre(WorkOfStructure(plan, 2).seconds));
+    }
+  }
 }
 
 // Every stage that a plan can have: node sampling, DP-APPR, mean, steps, evaluation, and the copies between them.

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/plan/plan_event.h"
+#include "core/plan/structure_work.h"
 
 namespace dpar {
 namespace {
@@ -76,7 +77,8 @@ int64_t EstimateJobBytes(const v1::Plan& plan, const PublicSizes& sizes, int64_t
   if (plan.has_structure()) {
     const auto rows = static_cast<double>(plan.structure().appr_nodes());
     const auto listed = static_cast<double>(plan.structure().top_k()) + 1;
-    bytes += rows * listed * kPerListed + (plan.hidden_size() > 0 ? rows * listed * listed / 2 * kPerProduct : 0);
+    bytes += rows * listed * kPerListed + (plan.hidden_size() > 0 ? rows * listed * listed / 2 * kPerProduct : 0) +
+             Number(WorkOfStructure(plan, threads).scratch_bytes);
   }
   constexpr double kMost = 0x1p62;
   return bytes < kMost ? static_cast<int64_t>(bytes) : std::numeric_limits<int64_t>::max();
@@ -102,13 +104,16 @@ absl::Duration EstimateJobTime(const v1::Plan& plan, const PublicSizes& sizes, i
   if (plan.has_neighbours()) {
     work += Number(plan.steps()) * read * Number(plan.neighbours()) * width * kPerEntryAndUnit;
   }
-  if (plan.has_structure()) {
+  double earliest_end = 0;
+  if (plan.has_structure() && plan.non_private()) {
     work += Number(plan.structure().appr_nodes()) * kPerStructureRow;
+  } else if (plan.has_structure()) {
+    earliest_end = WorkOfStructure(plan, threads).seconds;
   }
   if (plan.has_evaluation()) {
     work += entries * width * kPerEntryAndUnit;
   }
-  return absl::Seconds(kStart + Number(stored_bytes) * kPerByte + work / threads);
+  return absl::Seconds(kStart + Number(stored_bytes) * kPerByte + work / threads + earliest_end);
 }
 
 }  // namespace dpar

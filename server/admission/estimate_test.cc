@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/plan/structure_work.h"
+
 namespace dpar {
 namespace {
 
@@ -14,6 +16,17 @@ constexpr int64_t kFile = int64_t{1} << 30;
 v1::Plan LinearPlan() {
   v1::Plan plan;
   plan.set_node_sampling_rate(1);
+  return plan;
+}
+
+v1::Plan StructurePlan(int64_t rows, int64_t top_k) {
+  v1::Plan plan = LinearPlan();
+  plan.set_method(v1::DPAR_GM);
+  plan.set_training_slots(kSizes.node_count);
+  plan.mutable_structure()->set_appr_nodes(rows);
+  plan.mutable_structure()->set_top_k(top_k);
+  plan.mutable_structure()->set_alpha(0.25);
+  plan.mutable_structure()->set_rho(1e-4);
   return plan;
 }
 
@@ -38,15 +51,15 @@ TEST(MemoryEstimateTest, CountsCopiesOfTheData) {
 
 TEST(MemoryEstimateTest, CountsRowsOfDpApprAndTheirProducts) {
   const int64_t plain = EstimateJobBytes(LinearPlan(), kSizes, kFile, 2);
-  v1::Plan plan = LinearPlan();
-  plan.mutable_structure()->set_appr_nodes(1000);
-  plan.mutable_structure()->set_top_k(9);
-  EXPECT_EQ(EstimateJobBytes(plan, kSizes, kFile, 2), plain + 1000 * 10 * 48);
+  v1::Plan plan = StructurePlan(1000, 9);
+  const int64_t scratch = WorkOfStructure(plan, 2).scratch_bytes;
+  EXPECT_EQ(scratch, 2 * (10'001 * 320 + 10'000 * 12)) << "two solvers, of up to 1 / rho nodes and edges each";
+  EXPECT_EQ(EstimateJobBytes(plan, kSizes, kFile, 2), plain + 1000 * 10 * 48 + scratch);
   plan.set_hidden_size(32);
   v1::Plan hidden = LinearPlan();
   hidden.set_hidden_size(32);
   EXPECT_EQ(EstimateJobBytes(plan, kSizes, kFile, 2) - EstimateJobBytes(hidden, kSizes, kFile, 2),
-            1000 * 10 * 48 + 1000 * 10 * 10 / 2 * 8);
+            1000 * 10 * 48 + 1000 * 10 * 10 / 2 * 8 + scratch);
 }
 
 TEST(TimeEstimateTest, GrowsWithStepsRowsAndWeightsAndShrinksWithThreads) {
@@ -67,10 +80,11 @@ TEST(TimeEstimateTest, GrowsWithStepsRowsAndWeightsAndShrinksWithThreads) {
   batches.set_batch_size(200);
   EXPECT_LT(EstimateJobTime(batches, kSmall, kSmallFile, 1), one);
   v1::Plan structured = batches;
-  structured.mutable_structure()->set_appr_nodes(1000);
-  structured.mutable_structure()->set_top_k(4);
+  structured.set_method(v1::DPAR_GM);
+  *structured.mutable_structure() = StructurePlan(1000, 4).structure();
+  // DP-APPR ends at the earliest when 1000 rows of 80,000 edges would, at 20 ns each.
   EXPECT_GT(EstimateJobTime(structured, kSmall, kSmallFile, 1),
-            EstimateJobTime(batches, kSmall, kSmallFile, 1) + absl::Milliseconds(40));
+            EstimateJobTime(batches, kSmall, kSmallFile, 1) + absl::Milliseconds(1600));
   v1::Plan evaluated = plan;
   evaluated.mutable_evaluation();
   EXPECT_GT(EstimateJobTime(evaluated, kSmall, kSmallFile, 1), one);

@@ -36,8 +36,18 @@ absl::StatusOr<PlanningBasis> LoadBasis(Transaction& transaction, const std::str
   return basis;
 }
 
+absl::Status CheckInService(const v1::Dataset& dataset) {
+  if (dataset.out_of_service_reason().empty()) {
+    return absl::OkStatus();
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::DATASET_OUT_OF_SERVICE,
+                   absl::StrCat(dataset.name(), " is out of service: ", dataset.out_of_service_reason()),
+                   {{"resource", dataset.name()}});
+}
+
 // The dataset and budget that the plan was made from must not have changed.
 absl::Status CheckBasis(const StoredDataset& dataset, const PlannedJob& planned) {
+  DPAR_RETURN_IF_ERROR(CheckInService(dataset.dataset));
   return dataset.budget_id == planned.stored.budget_id
              ? absl::OkStatus()
              : MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
@@ -90,6 +100,17 @@ absl::StatusOr<double> DeltaFor(const PlanningBasis& basis) {
   return DefaultDelta(basis.dataset.dataset.node_count());
 }
 
+// A larger delta would weaken what the cap promises, and near 1/N it permits publishing whole nodes.
+absl::Status CheckDelta(double delta, double most) {
+  if (delta <= most) {
+    return absl::OkStatus();
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD,
+                   absl::StrFormat("delta %g is above %g, the delta of the dataset's cap; leave it out or ask for less",
+                                   delta, most),
+                   {{"field", "delta"}, {"max_delta", absl::StrCat(most)}});
+}
+
 absl::StatusOr<v1::Job> AsStored(Transaction& transaction, const std::string& name) {
   DPAR_ASSIGN_OR_RETURN(StoredJob stored, GetJob(transaction, name));
   return std::move(stored.job);
@@ -114,6 +135,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
                           return LoadBasis(transaction, spec.dataset());
                         }));
   const v1::Dataset& dataset = basis.dataset.dataset;
+  DPAR_RETURN_IF_ERROR(CheckInService(dataset));
   if (spec.non_private() && !dataset.is_public()) {
     return PublicOnly("non_private", "trains without noise");
   }
@@ -132,6 +154,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   const PublicSizes sizes{dataset.node_count(), dataset.feature_count(), dataset.class_count()};
   DPAR_ASSIGN_OR_RETURN(plan, MakePlan(job.spec(), sizes, dataset.max_degree(), bounds));
   if (basis.account.has_value()) {
+    DPAR_RETURN_IF_ERROR(CheckDelta(plan.delta(), basis.account->terms.cap_delta));
     DPAR_ASSIGN_OR_RETURN(planned.price, MakePrice(plan.event(), plan.epsilon(), plan.delta(), basis.account->terms));
     plan.set_price_units(planned.price->cost.units);
   }
@@ -239,14 +262,17 @@ absl::StatusOr<v1::Job> CancelJob(Transaction& transaction, const std::string& n
   switch (stored.job.state()) {
     case v1::Job::CANCELLED:
       return AsStored(transaction, name);
-    case v1::Job::QUEUED:
+    case v1::Job::QUEUED: {
+      Settlement settlement = Settlement::kVoided;
       if (!stored.budget_id.empty()) {
-        DPAR_RETURN_IF_ERROR(
-            Void(transaction, stored.budget_id, name, stored.job.attempts(), "cancelled before it ran", context));
+        DPAR_ASSIGN_OR_RETURN(settlement, VoidOrPost(transaction, stored.budget_id, name, stored.openings,
+                                                     "cancelled in the queue", context));
       }
       DPAR_SEAM("queue-voided");
-      DPAR_RETURN_IF_ERROR(End(transaction, name, v1::Job::CANCELLED, "", context.time));
+      const absl::string_view failure = settlement == Settlement::kPosted ? kPostedAtCancel : "";
+      DPAR_RETURN_IF_ERROR(End(transaction, name, v1::Job::CANCELLED, std::string(failure), context.time));
       break;
+    }
     case v1::Job::RUNNING:
       DPAR_RETURN_IF_ERROR(RequestCancel(transaction, name));
       break;

@@ -30,7 +30,8 @@ struct JobLimits {
 };
 
 // Derives a job from its spec and public quantities; takes seconds where noise is calibrated, and holds no transaction
-// meanwhile. FAILED_PRECONDITION / INVALID_FIELD for a run without noise, or with a seed, on private data.
+// meanwhile. FAILED_PRECONDITION / INVALID_FIELD for a run without noise, with a seed, or with a delta
+// above the cap's, on private data.
 // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED, with the estimate, for a job that needs more memory than there is.
 // `bounds` are those of MakePlan.
 absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec, const JobLimits& limits,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <thread>
@@ -46,6 +47,22 @@ TEST_F(SubmitTest, PrivateDataIsNeverTrainedOnAStreamThatTheCallerKnows) {
   EXPECT_EQ(GetErrorInfo(status)->reason(), "INVALID_FIELD");
   EXPECT_EQ(GetErrorInfo(status)->metadata().at("field"), "seed");
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN));
+}
+
+TEST_F(SubmitTest, AJobsDeltaIsAtMostItsCaps) {
+  v1::TrainingSpec spec = Spec(0.01);
+  spec.set_delta(0.3);
+  const absl::Status status = Submit(spec).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(GetErrorInfo(status)->reason(), "INVALID_FIELD");
+  EXPECT_EQ(GetErrorInfo(status)->metadata().at("field"), "delta");
+  EXPECT_EQ(GetErrorInfo(status)->metadata().at("max_delta"), "1e-05");
+  EXPECT_EQ(status.message(), "delta 0.3 is above 1e-05, the delta of the dataset's cap; leave it out or ask for less");
+  spec.set_delta(std::nextafter(1e-5, 1));
+  EXPECT_FALSE(Submit(spec).ok());
+  EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN));
+  spec.set_delta(1e-5);
+  EXPECT_TRUE(Submit(spec).ok());
 }
 
 TEST_F(SubmitTest, CancellingAQueuedJobVoidsIt) {

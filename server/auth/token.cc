@@ -4,7 +4,6 @@
 #include <set>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -26,7 +25,7 @@ constexpr size_t kMaxCertificateUri = 500;
 bool IsLowerHexDigit(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); }
 
 std::string HashSecret(absl::string_view salt_hex, absl::string_view secret) {
-  return Sha256Hex(absl::StrCat(absl::HexStringToBytes(salt_hex), secret));
+  return Sha256Hex(absl::StrCat(salt_hex, secret));
 }
 
 StoredToken Describe(absl::string_view id, absl::string_view parent, const v1::Token& wanted, absl::Time now) {

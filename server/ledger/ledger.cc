@@ -61,6 +61,31 @@ absl::StatusOr<StoredEntry> OpenReservation(Transaction& transaction, const std:
   return std::move(entries[0]);
 }
 
+// `account` is the locked one.
+absl::StatusOr<Posted> PostOn(Transaction& transaction, const std::string& budget_id, const Account& account,
+                              const std::string& job_name, int attempt, const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, budget_id, job_name));
+  v1::LedgerEntry& entry = stored.entry;
+  entry.set_kind(v1::LedgerEntry::POST);
+  entry.set_attempt(attempt);
+  Posted posted;
+  posted.account = account;
+  posted.account.reserved_units -= entry.units();
+  posted.account.posted_units += entry.units();
+  posted.previous_hash = account.head_hash;
+  posted.event_text = stored.event_text;
+  DPAR_ASSIGN_OR_RETURN(posted.entry, Append(transaction, budget_id, posted.account, std::move(stored), context));
+  posted.entry.clear_event();
+  return posted;
+}
+
+// Literals, as in the index that holds exactly these entries.
+absl::StatusOr<int64_t> CountOpenedVoids(Transaction& transaction, const std::string& budget_id) {
+  static_assert(v1::LedgerEntry::VOID == 4);
+  return transaction.QueryInt("SELECT COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND kind = 4 AND attempt > 0",
+                              {budget_id});
+}
+
 double PercentOf(int64_t units, int64_t cap_units) {
   return 100.0 * static_cast<double>(units) / static_cast<double>(std::max<int64_t>(1, cap_units));
 }
@@ -281,36 +306,33 @@ absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& bud
 
 absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                             int attempt, const EntryContext& context) {
-  Posted posted;
-  Account& account = posted.account;
-  DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(const Account account, LockAccount(transaction, budget_id));
   if (!account.frozen_reason.empty()) {
     return BudgetFrozen(budget_id, account.frozen_reason);
   }
-  DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, budget_id, job_name));
-  v1::LedgerEntry& entry = stored.entry;
-  entry.set_kind(v1::LedgerEntry::POST);
-  entry.set_attempt(attempt);
-  account.reserved_units -= entry.units();
-  account.posted_units += entry.units();
-  posted.previous_hash = account.head_hash;
-  posted.event_text = stored.event_text;
-  DPAR_ASSIGN_OR_RETURN(posted.entry, Append(transaction, budget_id, account, std::move(stored), context));
-  posted.entry.clear_event();
-  return posted;
+  return PostOn(transaction, budget_id, account, job_name, attempt, context);
 }
 
-absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,
-                  const std::string& reason, const EntryContext& context) {
+absl::StatusOr<Settlement> VoidOrPost(Transaction& transaction, const std::string& budget_id,
+                                      const std::string& job_name, int openings, const std::string& reason,
+                                      const EntryContext& context) {
   DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
+  if (openings > 0) {
+    DPAR_ASSIGN_OR_RETURN(const int64_t used, CountOpenedVoids(transaction, budget_id));
+    if (used >= kFreeVoids) {
+      DPAR_RETURN_IF_ERROR(PostOn(transaction, budget_id, account, job_name, openings, context).status());
+      return Settlement::kPosted;
+    }
+  }
   DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, budget_id, job_name));
   v1::LedgerEntry& entry = stored.entry;
   entry.set_kind(v1::LedgerEntry::VOID);
-  entry.set_attempt(attempt);
+  entry.set_attempt(openings);
   entry.set_reason(reason);
   account.reserved_units -= entry.units();
   account.live_events -= 1;
-  return Append(transaction, budget_id, account, std::move(stored), context).status();
+  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
+  return Settlement::kVoided;
 }
 
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,

@@ -1,7 +1,7 @@
 // The ledger: the cap and the spend of every dataset's content. Append-only, hash-chained per budget. Reserve the full
 // price before data is touched; post it once, in the transaction that makes the output visible; void it only when no
-// output left the trainer. All functions run inside the caller's transaction, so entry and job, or post and model, are
-// committed together.
+// output left the trainer, and after the data was opened only kFreeVoids times for a budget. All functions run inside
+// the caller's transaction, so entry and job, or post and model, are committed together.
 #ifndef DPAR_SERVER_LEDGER_LEDGER_H_
 #define DPAR_SERVER_LEDGER_LEDGER_H_
 
@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "core/privacy/budget.h"
 #include "dpar/v1/budget.pb.h"
@@ -113,9 +114,23 @@ struct Posted {
 absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
                             int attempt, const EntryContext& context);
 
-// Gives the reservation back. FAILED_PRECONDITION unless it is open.
-absl::Status Void(Transaction& transaction, const std::string& budget_id, const std::string& job_name, int attempt,
-                  const std::string& reason, const EntryContext& context);
+// How often a budget gives a price back after the job's data was opened. No output left such a job, but its progress
+// and its duration were seen, which are not priced; so they may not be had for free any number of times.
+inline constexpr int64_t kFreeVoids = 3;
+
+enum class Settlement { kVoided, kPosted };
+// What a cancelled job says that was posted.
+inline constexpr absl::string_view kPostedAtCancel =
+    "it was cancelled after its data was opened; the times that this budget gives a price back then (3) are used up, "
+    "so "
+    "its price was posted in full";
+
+// Gives the reservation back, or posts it when the data was opened and kFreeVoids are used. `openings` is how often it
+// may have been opened; a VOID entry has it as its attempt, by which the chain itself counts. Also for a frozen budget.
+// FAILED_PRECONDITION unless the reservation is open.
+absl::StatusOr<Settlement> VoidOrPost(Transaction& transaction, const std::string& budget_id,
+                                      const std::string& job_name, int openings, const std::string& reason,
+                                      const EntryContext& context);
 
 // Sets the cap epsilon; the order stays. FAILED_PRECONDITION when posted + reserved would not fit.
 absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,

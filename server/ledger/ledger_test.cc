@@ -128,6 +128,29 @@ TEST_P(LedgerTest, AReservationIsResolvedOnce) {
   EXPECT_EQ(Budget().SerializeAsString(), before.SerializeAsString());
 }
 
+TEST_P(LedgerTest, AfterTheDataWasOpenedAPriceIsGivenBackThreeTimesAndThenPosted) {
+  const auto settle = [&](const std::string& job, int openings) {
+    Settlement settlement = Settlement::kVoided;
+    EXPECT_TRUE(ReserveJob(job, 0.1).ok());
+    EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                  DPAR_ASSIGN_OR_RETURN(settlement, VoidOrPost(t, "b", job, openings, "cancelled", kContext));
+                  return absl::OkStatus();
+                }).ok());
+    return settlement;
+  };
+  EXPECT_EQ(kFreeVoids, 3);
+  for (const std::string job : {"a", "b", "c"}) {
+    EXPECT_EQ(settle(job, 1), Settlement::kVoided);
+    EXPECT_EQ(settle(absl::StrCat(job, " unopened"), 0), Settlement::kVoided) << "does not count";
+  }
+  EXPECT_EQ(Budget().posted_units(), 0);
+  EXPECT_EQ(settle("d", 2), Settlement::kPosted);
+  EXPECT_EQ(Budget().posted_units(), PriceOf(0.1).cost.units);
+  EXPECT_EQ(Budget().reserved_units(), 0);
+  EXPECT_EQ(settle("never opened", 0), Settlement::kVoided) << "a job that did not run is always given back";
+  EXPECT_TRUE(Verify().intact()) << Verify().fault();
+}
+
 TEST_P(LedgerTest, AReservationThatWasAlteredIsNeitherPostedNorVoided) {
   const std::vector<std::string> alterations = {
       "UPDATE ledger_entries SET units = 1 WHERE job = 'j'",
@@ -146,7 +169,7 @@ TEST_P(LedgerTest, AReservationThatWasAlteredIsNeitherPostedNorVoided) {
     EXPECT_TRUE(absl::IsCancelled(Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(t.Execute(alteration, {}).status());
       posted = Post(t, "b", "j", 1, kContext).status();
-      voided = Void(t, "b", "j", 1, "cancelled", kContext);
+      voided = VoidOrPost(t, "b", "j", 1, "cancelled", kContext).status();
       return absl::CancelledError("the next alteration is of what was there before");
     })));
     EXPECT_EQ(posted.code(), absl::StatusCode::kDataLoss) << alteration;

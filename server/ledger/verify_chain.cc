@@ -90,10 +90,13 @@ class Replay {
     account_.reserved_units -= entry.units();
     if (entry.kind() == v1::LedgerEntry::POST) {
       account_.posted_units += entry.units();
-    } else {
-      account_.live_events -= 1;
+      return "";
     }
-    return "";
+    account_.live_events -= 1;
+    opened_voids_ += entry.attempt() > 0 ? 1 : 0;
+    return opened_voids_ <= kFreeVoids
+               ? ""
+               : "it gives a price back after the data was opened, more often than a budget may";
   }
 
   const std::string budget_id_;
@@ -101,6 +104,7 @@ class Replay {
   Account account_;
   std::map<std::string, int64_t> open_;  // job to reserved units
   std::set<std::string> seen_;           // jobs that ever reserved
+  int64_t opened_voids_ = 0;             // of jobs whose data was opened
 };
 
 bool SameSums(const Account& a, const Account& b) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/ledger/entries.h"
 #include "server/ledger/testing/ledger_fixture.h"
 
 namespace dpar {
@@ -91,6 +92,35 @@ std::vector<Value> ByteChanges(const Value& value) {
     changes.emplace_back(std::string("something"));
   }
   return changes;
+}
+
+TEST_P(VerifyChainTest, NoChainGivesPricesBackMoreOftenThanABudgetMay) {
+  // As a program without the limit would have written it: the entries after the third pretend that nothing was opened.
+  std::vector<std::string> jobs;
+  for (int i = 0; i < 4; ++i) {
+    jobs.push_back(absl::StrCat("tenants/a/jobs/cancelled-", i));
+    ASSERT_TRUE(ReserveJob(jobs.back(), 0.01).ok());
+    ASSERT_TRUE(Write([&](Transaction& t) {
+                  return VoidOrPost(t, "b", jobs.back(), i < 3 ? 1 : 0, "cancelled", kContext).status();
+                }).ok());
+  }
+  ASSERT_TRUE(Verify().intact());
+  v1::LedgerEntry last = Entries().back();
+  const std::string previous = Entries()[Entries().size() - 2].hash();
+  const std::vector<Row> rows =
+      Rows(absl::StrCat("SELECT event FROM ledger_entries WHERE job = '", jobs.back(), "' AND kind = 4"));
+  last.set_attempt(1);
+  const std::string hash = EntryHash("b", previous, last, RowReader(rows.at(0)).Text());
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                DPAR_RETURN_IF_ERROR(t.Execute("UPDATE budgets SET head_hash = $1", {hash}).status());
+                return t
+                    .Execute("UPDATE ledger_entries SET attempt = 1, hash = $1 WHERE job = $2 AND kind = 4",
+                             {hash, jobs.back()})
+                    .status();
+              }).ok());
+  EXPECT_FALSE(Verify().intact());
+  EXPECT_EQ(Verify().first_bad_sequence(), last.sequence());
+  EXPECT_EQ(Verify().fault(), "it gives a price back after the data was opened, more often than a budget may");
 }
 
 TEST_P(VerifyChainTest, EveryByteOfEveryEntryIsUnderTheChain) {

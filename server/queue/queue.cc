@@ -15,7 +15,7 @@ namespace {
 // The messages (spec, plan, evaluation, progress) take longer to read than all other columns.
 constexpr absl::string_view kStateColumns =
     "name, COALESCE(budget_id, ''), state, failure, create_time, start_time, end_time, attempts, cancel_requested, "
-    "priority, memory_bytes, lease, lease_expire_time, request_fingerprint, evaluation IS NOT NULL";
+    "priority, memory_bytes, lease, lease_expire_time, request_fingerprint, openings, evaluation IS NOT NULL";
 constexpr absl::string_view kMessageColumns = "spec, plan, COALESCE(evaluation, ''), COALESCE(progress, '')";
 
 constexpr int64_t kQueued = v1::Job::QUEUED;
@@ -30,9 +30,11 @@ absl::Status CheckJob(const StoredJob& stored, bool has_evaluation) {
   const bool ended =
       job.state() == v1::Job::SUCCEEDED || job.state() == v1::Job::FAILED || job.state() == v1::Job::CANCELLED;
   const bool possible = v1::Job::State_IsValid(job.state()) && job.state() != v1::Job::STATE_UNSPECIFIED &&
-                        job.attempts() >= 0 && stored.lease >= 0 && job.memory_bytes() >= 0 &&
-                        ended == job.has_end_time() && (job.state() != v1::Job::RUNNING || job.has_start_time()) &&
-                        (job.state() == v1::Job::FAILED) == !job.failure().empty() &&
+                        job.attempts() >= 0 && stored.openings >= 0 && stored.lease >= stored.openings &&
+                        job.memory_bytes() >= 0 && ended == job.has_end_time() &&
+                        (job.state() != v1::Job::RUNNING || job.has_start_time()) &&
+                        (job.failure().empty() ? job.state() != v1::Job::FAILED
+                                               : job.state() == v1::Job::FAILED || job.state() == v1::Job::CANCELLED) &&
                         (job.state() == v1::Job::SUCCEEDED || !has_evaluation);
   return possible ? absl::OkStatus() : CorruptJob("a stored job is none that could have been written", job.name());
 }
@@ -58,6 +60,7 @@ absl::StatusOr<StoredJob> ReadState(RowReader& reader) {
   stored.lease = reader.Int();
   stored.lease_expire_time = absl::FromUnixMicros(reader.Int());
   stored.fingerprint = reader.Text();
+  stored.openings = reader.Int32();
   const bool has_evaluation = reader.Int() != 0;
   DPAR_RETURN_IF_ERROR(reader.status());
   DPAR_RETURN_IF_ERROR(CheckJob(stored, has_evaluation));
@@ -157,13 +160,14 @@ absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, S
   job.set_attempts(job.attempts() + 1);
   *job.mutable_start_time() = ToTimestamp(absl::ToUnixMicros(request.now));
   stored.lease += 1;
+  stored.openings += 1;
   stored.lease_expire_time = request.now + request.duration;
   DPAR_RETURN_IF_ERROR(CheckJob(stored, job.has_evaluation()));
   return transaction.ExecuteOne(
       "UPDATE jobs SET state = $2, attempts = $3, start_time = $4, lease = $5, lease_owner = $6, "
-      "lease_expire_time = $7, progress = NULL WHERE name = $1",
+      "lease_expire_time = $7, openings = $8, progress = NULL WHERE name = $1",
       {job.name(), kRunning, int64_t{job.attempts()}, ToMicroseconds(job.start_time()), stored.lease, request.owner,
-       absl::ToUnixMicros(request.now + request.duration)},
+       absl::ToUnixMicros(request.now + request.duration), int64_t{stored.openings}},
       CorruptJob("a job was gone while it was leased", job.name()));
 }
 
@@ -323,11 +327,14 @@ absl::StatusOr<std::vector<std::string>> ForgetFarPauses(Transaction& transactio
   return names;
 }
 
-absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt, absl::Time not_before) {
+absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt, bool opened,
+                     absl::Time not_before) {
   return transaction.ExecuteOne(
-      "UPDATE jobs SET state = $2, attempts = attempts - $4, not_before = $5, progress = NULL "
-      "WHERE name = $1 AND state = $3",
-      {name, kQueued, kRunning, int64_t{count_attempt ? 0 : 1}, absl::ToUnixMicros(not_before)}, Ended(name));
+      "UPDATE jobs SET state = $2, attempts = attempts - $4, openings = openings - $6, not_before = $5, "
+      "progress = NULL WHERE name = $1 AND state = $3",
+      {name, kQueued, kRunning, int64_t{count_attempt ? 0 : 1}, absl::ToUnixMicros(not_before),
+       int64_t{opened ? 0 : 1}},
+      Ended(name));
 }
 
 absl::Status Succeed(Transaction& transaction, const std::string& name, const JobOutput& output, absl::Time now) {

@@ -27,6 +27,7 @@ struct StoredJob {
   std::string budget_id;          // empty for public data
   bool cancel_requested = false;  // the running worker must stop and void
   int64_t lease = 0;              // number of the last lease; 0 before the first
+  int openings = 0;               // leases, the present one too, in which the data may have been opened
   absl::Time lease_expire_time;   // of that lease
   std::string fingerprint;        // of the request that made it
 };
@@ -104,13 +105,15 @@ inline constexpr absl::Duration kLongestPause = absl::Minutes(5);
 // Lets QUEUED jobs run that wait for longer than that: a clock was ahead when it was written. Returns their names.
 absl::StatusOr<std::vector<std::string>> ForgetFarPauses(Transaction& transaction, absl::Time now);
 
-// Queues a RUNNING job again, not before `not_before`. `count_attempt` is false after a clean shutdown.
-absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt, absl::Time not_before);
+// Queues a RUNNING job again, not before `not_before`. `count_attempt` is false after a clean shutdown, `opened` when
+// its worker knows that this attempt did not open the data.
+absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt, bool opened,
+                     absl::Time not_before);
 
 // The caller holds the job's lease.
 absl::Status Succeed(Transaction& transaction, const std::string& name, const JobOutput& output, absl::Time now);
 
-// Ends a job as FAILED or CANCELLED. FAILED_PRECONDITION when it has ended.
+// Ends a job as FAILED, or CANCELLED, which needs no `failure`. FAILED_PRECONDITION when it has ended.
 absl::Status End(Transaction& transaction, const std::string& name, v1::Job::State state, const std::string& failure,
                  absl::Time now);
 

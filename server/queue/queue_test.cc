@@ -126,7 +126,7 @@ TEST_P(QueueTest, AJobEndsOnce) {
   const auto refused = [&](const std::function<absl::Status(Transaction&)>& body) { return Reason(Write(body)); };
   EXPECT_EQ(refused([](Transaction& t) { return End(t, "tenants/acme/jobs/a", v1::Job::FAILED, "x", kNow); }),
             "JOB_ENDED");
-  EXPECT_EQ(refused([](Transaction& t) { return Requeue(t, "tenants/acme/jobs/a", true, kNow); }), "JOB_ENDED");
+  EXPECT_EQ(refused([](Transaction& t) { return Requeue(t, "tenants/acme/jobs/a", true, true, kNow); }), "JOB_ENDED");
   EXPECT_EQ(refused([](Transaction& t) { return RequestCancel(t, "tenants/acme/jobs/a"); }), "JOB_ENDED");
 }
 
@@ -344,11 +344,28 @@ TEST_P(QueueTest, NoJobIsLeasedTwiceByManyAtOnce) {
   EXPECT_EQ(std::set<std::string>(leased.begin(), leased.end()).size(), static_cast<size_t>(kJobs));
 }
 
+TEST_P(QueueTest, ALeaseCountsAsAnOpeningUnlessItsWorkerKnowsBetter) {
+  ASSERT_TRUE(Add("a", 1).ok());
+  const auto put_back = [&](bool opened) {
+    return Write(
+        [&](Transaction& t) { return Requeue(t, "tenants/acme/jobs/a", /*count_attempt=*/false, opened, kNow); });
+  };
+  EXPECT_EQ(Stored("a").openings, 0);
+  ASSERT_EQ(LeaseNext(), "acme/jobs/a");
+  EXPECT_EQ(Stored("a").openings, 1);
+  ASSERT_TRUE(put_back(/*opened=*/false).ok());
+  EXPECT_EQ(Stored("a").openings, 0);
+  ASSERT_EQ(LeaseNext(), "acme/jobs/a");
+  ASSERT_TRUE(put_back(/*opened=*/true).ok());
+  EXPECT_EQ(Stored("a").openings, 1) << "a clean shutdown is no attempt, but the data was opened";
+}
+
 TEST_P(QueueTest, AJobThatNobodyCouldHaveWrittenIsCorruption) {
   ASSERT_TRUE(Add("a", 1).ok());
   for (const char* change :
        {"state = 0", "state = 9", "state = 3", "attempts = -1", "failure = 'x'", "attempts = 4294967297", "plan = '{'",
-        "plan = '{]'", "plan = 'AAA='", "plan = '!'", "plan = ''", "spec = '[]'", "memory_bytes = -1", "state = 2"}) {
+        "plan = '{]'", "plan = 'AAA='", "plan = '!'", "plan = ''", "spec = '[]'", "memory_bytes = -1", "state = 2",
+        "openings = -1", "openings = 1"}) {
     const absl::Status undone = Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(t.Execute(absl::StrCat("UPDATE jobs SET ", change), {}).status());
       EXPECT_EQ(Reason(GetJob(t, "tenants/acme/jobs/a").status()), "STORE_CORRUPT") << change;

@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "core/certificate/digest.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/resource_name.h"
@@ -22,7 +23,7 @@ absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::stri
 
 constexpr absl::string_view kDatasetColumns =
     "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, ''), "
-    "stored_bytes, COALESCE(max_degree, 0)";
+    "stored_bytes, COALESCE(max_degree, 0), out_of_service_reason";
 
 absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   StoredDataset stored;
@@ -40,6 +41,7 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   if (const int64_t max_degree = reader.Int(); max_degree > 0) {
     dataset.set_max_degree(max_degree);
   }
+  dataset.set_out_of_service_reason(reader.Text());
   DPAR_RETURN_IF_ERROR(reader.status());
   if (dataset.is_public() != stored.budget_id.empty()) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a private dataset has no budget in the store",
@@ -106,7 +108,7 @@ absl::StatusOr<std::string> TenantContentKey(Transaction& transaction, const std
   if (keys.empty()) {
     return ResourceNotFound(tenant);
   }
-  return absl::HexStringToBytes(keys[0]);
+  return HexDecode(keys[0]);
 }
 
 absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_size, const std::string& page_token) {
@@ -227,6 +229,11 @@ absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::st
   return page;
 }
 
+absl::Status SetOutOfService(Transaction& transaction, const std::string& name, const std::string& reason) {
+  return transaction.ExecuteOne("UPDATE datasets SET out_of_service_reason = $2 WHERE name = $1", {name, reason},
+                                ResourceNotFound(name));
+}
+
 absl::Status MarkDatasetDeleted(Transaction& transaction, const std::string& name, absl::Time now) {
   return transaction.ExecuteOne("UPDATE datasets SET delete_time = $1 WHERE name = $2 AND delete_time IS NULL",
                                 {absl::ToUnixMicros(now), name}, ResourceNotFound(name));
@@ -252,6 +259,21 @@ absl::Status RememberContent(Transaction& transaction, const std::string& tenant
   return transaction
       .Execute("INSERT INTO contents (tenant, content_digest, budget_id) VALUES ($1, $2, $3)",
                {tenant, content_digest, budget_id})
+      .status();
+}
+
+absl::StatusOr<bool> WasPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest) {
+  DPAR_ASSIGN_OR_RETURN(
+      const int64_t count,
+      transaction.QueryInt("SELECT COUNT(*) FROM public_contents WHERE tenant = $1 AND content_digest = $2",
+                           {tenant, content_digest}));
+  return count > 0;
+}
+
+absl::Status RememberPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest) {
+  return transaction
+      .Execute("INSERT INTO public_contents (tenant, content_digest) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+               {tenant, content_digest})
       .status();
 }
 

@@ -32,7 +32,7 @@ absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_si
 struct StoredDataset {
   v1::Dataset dataset;
   std::string budget_id;     // empty for public data
-  int64_t stored_bytes = 0;  // of its file, rounded up to a power of two
+  int64_t stored_bytes = 0;  // of its file, at least 1 MiB, rounded up to a power of two
 };
 
 // RESOURCE_EXISTS when the id was ever used, RESOURCE_EXHAUSTED past `max_datasets`.
@@ -67,6 +67,8 @@ struct DatasetPage {
 };
 absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::string& tenant, int64_t page_size,
                                          const std::string& page_token);
+// No job is admitted for the dataset while `reason` is not empty. NOT_FOUND for an unknown one.
+absl::Status SetOutOfService(Transaction& transaction, const std::string& name, const std::string& reason);
 absl::Status MarkDatasetDeleted(Transaction& transaction, const std::string& name, absl::Time now);
 
 absl::StatusOr<bool> DatasetIdTaken(Transaction& transaction, const std::string& name);
@@ -76,6 +78,10 @@ absl::StatusOr<std::optional<std::string>> FindBudgetByContent(Transaction& tran
                                                                const std::string& content_digest);
 absl::Status RememberContent(Transaction& transaction, const std::string& tenant, const std::string& content_digest,
                              const std::string& budget_id);
+
+// Whether the tenant ever declared the same content public. Never forgotten, like the budgets of private content.
+absl::StatusOr<bool> WasPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest);
+absl::Status RememberPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest);
 
 struct StoredUpload {
   std::string name;

@@ -14,11 +14,13 @@ namespace {
 // tokens: scopes are v1::Scope names with commas; none is all. The index allows one unrevoked token for each URI.
 // budgets: frozen_reason is empty unless frozen (server/witness). max_degree is the smallest degree promise of the
 // budget's datasets, deleted ones too: the graphs that the cap concerns.
-// datasets: stored_bytes is the file's size, rounded up to a power of two.
-// jobs: lease counts leases and is the running attempt's fencing token. The name follows from the request's id;
-// request_fingerprint is that of the request. Each index that a reservation does not touch saves a page write: one
-// holds started jobs, one ended jobs; a dataset's live jobs are found among its tenant's. (With an index of one state,
-// SQLite would plan queries by state anew at every run.)
+// ledger_entries: the index holds the VOID entries that a budget has few of (kFreeVoids).
+// datasets: stored_bytes is the file's size, at least 1 MiB, rounded up to a power of two. out_of_service_reason is
+// empty while jobs may run on it.
+// jobs: lease counts leases and is the running attempt's fencing token. openings counts those in which the data may
+// have been opened. The name follows from the request's id; request_fingerprint is that of the request. Each index that
+// a reservation does not touch saves a page write: one holds started jobs, one ended jobs; a dataset's live jobs are
+// found among its tenant's. (With an index of one state, SQLite would plan queries by state anew at every run.)
 // jobs, ledger_entries and outputs have no references: PostgreSQL would look up and lock a row for each, which jobs of
 // one tenant share. Referenced rows are never removed (datasets are marked), and reservations and releases lock them.
 // witness_ids: the witness directories that served the store, oldest first (server/witness/pairing.h).
@@ -72,6 +74,7 @@ CREATE TABLE ledger_entries (
   hash TEXT NOT NULL,
   PRIMARY KEY (budget_id, sequence),
   UNIQUE (budget_id, job, kind));
+CREATE INDEX ledger_entries_opened_voids ON ledger_entries (budget_id) WHERE kind = 4 AND attempt > 0;
 CREATE TABLE datasets (
   name TEXT PRIMARY KEY,
   tenant TEXT NOT NULL REFERENCES tenants (name),
@@ -84,7 +87,8 @@ CREATE TABLE datasets (
   content_digest TEXT NOT NULL,
   budget_id TEXT REFERENCES budgets (id),
   stored_bytes BIGINT NOT NULL DEFAULT 0,
-  max_degree BIGINT);
+  max_degree BIGINT,
+  out_of_service_reason TEXT NOT NULL DEFAULT '');
 CREATE INDEX datasets_by_tenant ON datasets (tenant, create_time, name);
 CREATE TABLE contents (
   tenant TEXT NOT NULL REFERENCES tenants (name),
@@ -92,6 +96,10 @@ CREATE TABLE contents (
   budget_id TEXT NOT NULL REFERENCES budgets (id),
   PRIMARY KEY (tenant, content_digest));
 CREATE INDEX contents_by_budget ON contents (budget_id);
+CREATE TABLE public_contents (
+  tenant TEXT NOT NULL REFERENCES tenants (name),
+  content_digest TEXT NOT NULL,
+  PRIMARY KEY (tenant, content_digest));
 CREATE TABLE uploads (
   name TEXT PRIMARY KEY,
   tenant TEXT NOT NULL REFERENCES tenants (name),
@@ -121,6 +129,7 @@ CREATE TABLE jobs (
   start_time BIGINT,
   end_time BIGINT,
   attempts BIGINT NOT NULL,
+  openings BIGINT NOT NULL DEFAULT 0,
   cancel_requested BIGINT NOT NULL,
   evaluation TEXT,
   priority BIGINT NOT NULL DEFAULT 0,

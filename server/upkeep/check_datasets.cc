@@ -45,6 +45,16 @@ absl::Status CheckFile(const std::string& path, const PublicSizes& sizes) {
   return graph.Check();
 }
 
+// Whether it was out of service. Its file was just found whole.
+absl::StatusOr<bool> PutBackIntoService(Database& database, const v1::Dataset& dataset) {
+  if (dataset.out_of_service_reason().empty()) {
+    return false;
+  }
+  DPAR_RETURN_IF_ERROR(
+      database.Write([&](Transaction& transaction) { return SetOutOfService(transaction, dataset.name(), ""); }));
+  return true;
+}
+
 absl::Status ForEachDataset(Database& database, const std::function<absl::Status(const v1::Dataset&)>& visit) {
   std::string tenant_token;
   do {
@@ -106,15 +116,17 @@ absl::StatusOr<int64_t> CheckDatasets(Database& database, const DataDirectory& d
     const absl::Status status = CheckFile(directory.DatasetFile(dataset.name()), sizes);
     if (status.ok()) {
       ++counts.good;
+      DPAR_ASSIGN_OR_RETURN(const bool back, PutBackIntoService(database, dataset));
       out << dataset.name() << ": ok, " << sizes.node_count << " nodes, " << sizes.feature_count << " features, "
-          << sizes.class_count << " classes\n"
+          << sizes.class_count << " classes" << (back ? "; back in service" : "") << "\n"
           << std::flush;
       return absl::OkStatus();
     }
     // The store forgets a dataset before its file goes.
     DPAR_ASSIGN_OR_RETURN(const bool known, IsKnown(database, dataset.name()));
     counts.bad += known ? 1 : 0;
-    out << dataset.name() << ": " << (known ? std::string(status.message()) : "deleted meanwhile") << "\n"
+    out << dataset.name() << ": " << (known ? std::string(status.message()) : "deleted meanwhile")
+        << (known && !dataset.out_of_service_reason().empty() ? "; out of service" : "") << "\n"
         << std::flush;
     return absl::OkStatus();
   }));

@@ -108,6 +108,29 @@ TEST_F(CheckDatasetsTest, ADamagedFileIsAFaultThatNamesTheSectionAndTheOthersGoO
                                                        "files of no dataset: 0\n")));
 }
 
+TEST_F(CheckDatasetsTest, ADatasetOutOfServiceComesBackOnceItsFileIsWhole) {
+  AddDataset("tenants/acme/datasets/a");
+  const std::string whole = ReadWholeFile(FileOf("tenants/acme/datasets/a")).value();
+  std::string bytes = whole;
+  bytes[2 * kSealedPageBytes] ^= 1;
+  ASSERT_EQ(WriteFileDurably(FileOf("tenants/acme/datasets/a"), bytes, 0600), absl::OkStatus());
+  ASSERT_EQ(Write([](Transaction& t) { return SetOutOfService(t, "tenants/acme/datasets/a", "damaged"); }),
+            absl::OkStatus());
+  const std::string damaged =
+      "tenants/acme/datasets/a: neighbours: the checksum does not match; the file is damaged, restore it from a "
+      "backup; "
+      "out of service\ndatasets: 0 ok, 1 damaged or missing; files of no dataset: 0\n";
+  EXPECT_EQ(Check(), std::pair(int64_t{1}, damaged));
+  EXPECT_EQ(Check(), std::pair(int64_t{1}, damaged)) << "it stays out of service";
+  ASSERT_EQ(WriteFileDurably(FileOf("tenants/acme/datasets/a"), whole, 0600), absl::OkStatus());
+  EXPECT_EQ(Check().second,
+            "tenants/acme/datasets/a: ok, 2 nodes, 3 features, 2 classes; back in service\n"
+            "datasets: 1 ok, 0 damaged or missing; files of no dataset: 0\n");
+  EXPECT_EQ(Check().second,
+            "tenants/acme/datasets/a: ok, 2 nodes, 3 features, 2 classes\n"
+            "datasets: 1 ok, 0 damaged or missing; files of no dataset: 0\n");
+}
+
 TEST_F(CheckDatasetsTest, AMissingFileIsAFault) {
   AddDataset("tenants/acme/datasets/a");
   ASSERT_EQ(RemoveTree(FileOf("tenants/acme/datasets/a")), absl::OkStatus());

@@ -1,8 +1,5 @@
 #include "server/uploads/declared_graph.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "absl/strings/str_cat.h"
 #include "core/graph/graph_error.h"
 #include "core/status_macros.h"
@@ -18,30 +15,6 @@ GraphLimits MakeGraphLimits(const Limits& limits) {
   graph.max_edges = limits.max_edges;
   graph.max_feature_entries = limits.max_feature_entries;
   return graph;
-}
-
-// Every declared class must have a node: a model cannot learn an absent class, and nothing later may look for one.
-absl::Status CheckClasses(const Graph& graph) {
-  std::vector<bool> occurs(static_cast<size_t>(graph.sizes.class_count));
-  for (const int32_t label : graph.labels) {
-    if (label >= 0) {
-      occurs[static_cast<size_t>(label)] = true;
-    }
-  }
-  const auto missing = std::count(occurs.begin(), occurs.end(), false);
-  if (missing == graph.sizes.class_count) {
-    return GraphError("labels",
-                      "give no node a class, so there is nothing to learn. Label at least one node of every "
-                      "class and upload the file again");
-  }
-  if (missing > 0) {
-    const auto first = std::find(occurs.begin(), occurs.end(), false) - occurs.begin();
-    return GraphError("labels", absl::StrCat("leave ", missing, " of the ", graph.sizes.class_count,
-                                             " declared classes without a node, the first of them class ", first,
-                                             ". Number the classes that occur 0, 1, 2 and so on without a gap, declare "
-                                             "as many, and upload the file again"));
-  }
-  return absl::OkStatus();
 }
 
 // Checks the degree promise. The message has the promised degree, which is public, but neither degree nor node. Nothing
@@ -61,7 +34,6 @@ absl::StatusOr<ImportedGraph> ReadDeclaredGraph(const std::string& path, const v
                                                 const Limits& limits, const ReadReports& reports) {
   const PublicSizes sizes = {declared.node_count(), declared.feature_count(), declared.class_count()};
   DPAR_ASSIGN_OR_RETURN(ImportedGraph imported, ReadGraphFile(path, MakeGraphLimits(limits), sizes, reports));
-  DPAR_RETURN_IF_ERROR(CheckClasses(imported.graph));
   if (declared.has_max_degree()) {
     DPAR_RETURN_IF_ERROR(CheckPromise(imported.graph, declared.max_degree()));
   }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <filesystem>
@@ -93,6 +94,22 @@ int64_t FileSize(const std::string& path) {
   std::error_code error;
   const uintmax_t size = fs::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(size);
+}
+
+// What estimates of memory and time are made from, and so all that others learn of a dataset's size.
+int64_t PublicBytes(int64_t size) {
+  constexpr int64_t kLeast = 1 << 20;  // at least a MiB, so that no node of a small graph shows
+  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(size, kLeast))));
+}
+
+// The witness's errors name files, which are for operators.
+absl::Status FromWitness(const absl::Status& status) {
+  if (status.ok()) {
+    return status;
+  }
+  spdlog::error("uploads: the witness directory cannot be used: {}", std::string(status.message()));
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                   "the server's witness directory cannot be used; try again, and tell an operator");
 }
 
 // The size, after a sync: no crash takes these bytes away. 0 without a file.
@@ -337,11 +354,7 @@ absl::Status Uploads::Recognise(Sealing& sealing) const {
     sealing.frozen_reason = UnreadableReason(mark.status().message());
     return absl::OkStatus();
   }
-  if (!mark.ok()) {
-    spdlog::error("uploads: what was spent cannot be looked up: {}", std::string(mark.status().message()));
-    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
-                     "the server's witness directory cannot be read; try again, and tell an operator");
-  }
+  DPAR_RETURN_IF_ERROR(FromWitness(mark.status()));
   if (mark->has_value()) {
     sealing.fresh_budget = (*mark)->budget_id;
     sealing.frozen_reason = RollbackReason(**mark);
@@ -374,8 +387,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
     spdlog::error("uploads: a dataset cannot be sealed: {}", std::string(status.message()));
     status = CannotStore();
   }
-  sealing.stored_bytes =
-      static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(FileSize(directory_.DatasetFile(name)))));
+  sealing.stored_bytes = PublicBytes(FileSize(directory_.DatasetFile(name)));
   v1::FinishUploadResponse answer;
   if (status.ok()) {
     // The last check: from here on it is recorded even if the caller leaves.
@@ -386,7 +398,8 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
   }
   if (!status.ok()) {
     DPAR_RETURN_IF_ERROR(RemoveUnlessSealed(name));
-    return status;
+    // Content that cannot be declared so will not be accepted later either.
+    return absl::IsFailedPrecondition(status) ? Refuse(stored.name, status) : status;
   }
   DPAR_RETURN_IF_ERROR(RemoveTree(directory_.UploadFile(stored.name)));
   *answer.mutable_report() = ToProto(imported->report);
@@ -403,6 +416,24 @@ absl::Status Uploads::Open(Transaction& transaction, const Sealing& sealing, con
   return SetCap(transaction, budget, asked.cap_epsilon, "declared with the upload", sealing.context);
 }
 
+// Models may have been trained on public content without noise, so that no cap could be promised for it. The witness
+// remembers what a store that was rolled back forgot.
+absl::Status Uploads::CheckNeverPublic(Transaction& transaction, const Sealing& sealing) const {
+  const v1::OpenUploadRequest& declared = sealing.stored.declared;
+  if (declared.is_public()) {
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(const bool stored, WasPublic(transaction, declared.parent(), sealing.content_digest));
+  const absl::StatusOr<bool> marked = marks_.WasPublic({declared.parent(), sealing.content_digest});
+  DPAR_RETURN_IF_ERROR(FromWitness(marked.status()));
+  if (!stored && !*marked) {
+    return absl::OkStatus();
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::CONTENT_WAS_PUBLIC,
+                   "the same content was declared public before, and what was learnt from it then has no bound, so no "
+                   "budget can protect it now. Upload it with is_public, or upload other data");
+}
+
 absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const {
   const v1::OpenUploadRequest& declared = sealing.stored.declared;
   answer.Clear();
@@ -411,12 +442,17 @@ absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v
   DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> known,
                         FindBudgetByContent(transaction, declared.parent(), sealing.content_digest));
   const bool had_budget = known.has_value() || !sealing.frozen_reason.empty();
+  DPAR_RETURN_IF_ERROR(CheckNeverPublic(transaction, sealing));
   if (declared.is_public() && had_budget) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::CONTENT_HAS_BUDGET,
                      "the same content was uploaded as private before, so it cannot be declared public; upload it "
                      "without is_public and its budget goes on");
   }
-  if (!declared.is_public()) {
+  if (declared.is_public()) {
+    // A file of an upload whose commit fails refuses the content as private: its uploader gave it up.
+    DPAR_RETURN_IF_ERROR(FromWitness(marks_.KeepPublic({declared.parent(), sealing.content_digest})));
+    DPAR_RETURN_IF_ERROR(RememberPublic(transaction, declared.parent(), sealing.content_digest));
+  } else {
     dataset.budget_id = known.value_or(sealing.fresh_budget);
     answer.set_budget_shared(had_budget);
     if (!known.has_value()) {

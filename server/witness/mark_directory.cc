@@ -81,6 +81,10 @@ std::string MarkDirectory::File(const Content& content) const {
   return absl::StrCat(TenantDirectory(content.tenant), "/", content.digest, kMarkSuffix);
 }
 
+std::string MarkDirectory::PublicFile(const Content& content) const {
+  return absl::StrCat(TenantDirectory(content.tenant), "/", content.digest, ".public");
+}
+
 std::string MarkDirectory::ContentKeyFile(const std::string& tenant) const {
   return TenantDirectory(tenant) + "/content.key";
 }
@@ -194,6 +198,17 @@ absl::Status MarkDirectory::Write(const Mark& mark) const {
 absl::Status MarkDirectory::Sync(const Content& content) const {
   const absl::Status synced = SyncDirectory(TenantDirectory(content.tenant));
   return synced.ok() ? synced : WitnessError("sync", File(content), std::string(synced.message()));
+}
+
+absl::Status MarkDirectory::KeepPublic(const Content& content) const {
+  DPAR_RETURN_IF_ERROR(CheckExpected());
+  DPAR_RETURN_IF_ERROR(MakeParentDirectory(PublicFile(content)));
+  return WriteFileDurably(PublicFile(content), "", kPrivate);
+}
+
+absl::StatusOr<bool> MarkDirectory::WasPublic(const Content& content) const {
+  DPAR_RETURN_IF_ERROR(CheckExpected());
+  return Exists(PublicFile(content));
 }
 
 absl::StatusOr<std::vector<Content>> MarkDirectory::List() const {

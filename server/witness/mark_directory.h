@@ -2,6 +2,7 @@
 //
 //   store.ids                          which store it belongs to (pairing.h)
 //   {tenant}/{content digest}.mark     the mark of one budget
+//   {tenant}/{content digest}.public   empty: the content was declared public once
 //   {tenant}/content.key               the tenant's content key, hex; a tenant that is made again gets it back
 //   {tenant}/lock                      held while a mark of the tenant is written
 //
@@ -52,6 +53,10 @@ class MarkDirectory {
   // Makes durable what another process may have renamed but not synced before it died.
   absl::Status Sync(const Content& content) const;
 
+  // Remembers, durably, that a content was declared public.
+  absl::Status KeepPublic(const Content& content) const;
+  absl::StatusOr<bool> WasPublic(const Content& content) const;
+
   // Every content with a mark, readable or not, by name. Empty without a directory.
   absl::StatusOr<std::vector<Content>> List() const;
 
@@ -62,6 +67,7 @@ class MarkDirectory {
  private:
   [[nodiscard]] std::string TenantDirectory(const std::string& tenant) const;
   [[nodiscard]] std::string ContentKeyFile(const std::string& tenant) const;
+  [[nodiscard]] std::string PublicFile(const Content& content) const;
   absl::Status CheckExpected() const;
 
   const std::string root_;

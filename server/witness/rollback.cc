@@ -23,6 +23,10 @@ constexpr absl::string_view kNext =
 constexpr absl::string_view kJobFailure =
     "the budget of its data was frozen, because results were released that the server's ledger does not know; nothing "
     "of this run was released, and its price was given back";
+constexpr absl::string_view kPostedJobFailure =
+    "the budget of its data was frozen, because results were released that the server's ledger does not know; nothing "
+    "of this run was released, but its data was opened, and the times that the budget gives a price back then are used "
+    "up, so its price was posted";
 constexpr absl::string_view kVoidReason = "the budget was frozen";
 constexpr size_t kShownHash = 16;
 
@@ -50,9 +54,10 @@ absl::Status EndLiveJobs(Database& database, const std::string& budget_id) {
       if (!IsLive(stored.job)) {
         return absl::OkStatus();
       }
-      DPAR_RETURN_IF_ERROR(
-          Void(transaction, budget_id, name, stored.job.attempts(), std::string(kVoidReason), context));
-      DPAR_RETURN_IF_ERROR(End(transaction, name, v1::Job::FAILED, std::string(kJobFailure), context.time));
+      DPAR_ASSIGN_OR_RETURN(const Settlement settlement, VoidOrPost(transaction, budget_id, name, stored.openings,
+                                                                    std::string(kVoidReason), context));
+      const absl::string_view failure = settlement == Settlement::kVoided ? kJobFailure : kPostedJobFailure;
+      DPAR_RETURN_IF_ERROR(End(transaction, name, v1::Job::FAILED, std::string(failure), context.time));
       return transaction.Notify(name);
     });
     if (absl::IsDataLoss(ended)) {

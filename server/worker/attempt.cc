@@ -19,6 +19,7 @@
 #include "core/train/torch_script.h"
 #include "server/files.h"
 #include "server/seam.h"
+#include "server/worker/earliest_end.h"
 
 namespace dpar {
 namespace {
@@ -78,17 +79,27 @@ absl::StatusOr<TrainedModel> Attempt::TrainModel() {
                            : "the dataset's file was sealed by a newer program");
   }
   const auto keep_going = [this] { return cause_ == StopCause::kNone; };
+  opened_ = true;
   const absl::StatusOr<GraphView> graph = sealed.ok() ? sealed->View(keep_going) : sealed.status();
   if (absl::IsDataLoss(graph.status())) {
+    opened_ = false;
     spdlog::error("worker: the sealed file of {} is damaged; dpard check says where", spec.dataset());
   }
   DPAR_RETURN_IF_ERROR(graph.status());
   TrainingProgress progress(progress_, name, EpsilonOf(plan, graph->sizes));
   TrainingCallbacks callbacks;
   callbacks.keep_going = keep_going;
+  EarliestEnd earliest_end;
   callbacks.on_progress = [&](TrainingStage stage, int64_t completed, int64_t total) {
+    if (completed == 0) {
+      earliest_end.Begin();
+    }
     progress.Report(stage, completed, total);
   };
+  // Public data has nothing to hide.
+  if (!stored_.budget_id.empty()) {
+    callbacks.await_stage_age = [&](double seconds) { earliest_end.Await(absl::Seconds(seconds), keep_going); };
+  }
   const std::unique_ptr<RandomSource> random = MakeStream();
   absl::StatusOr<TrainedModel> trained = Train(plan, *graph, options_, *random, callbacks);
   unfinished_epsilon_ = progress.TakeUnfinished();

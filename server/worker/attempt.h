@@ -25,7 +25,7 @@ enum class StopCause {
   kShutdown,   // the server stops
 };
 
-// Run is for one thread; Stop and cause are for any.
+// Run is for one thread; Stop and cause are for any, opened for after it.
 class Attempt {
  public:
   Attempt(const StoredJob& stored, const DataDirectory& directory, ProgressBoard& progress, TrainOptions options)
@@ -38,6 +38,8 @@ class Attempt {
   // Ends Run soon. The first cause stands.
   void Stop(StopCause cause);
   [[nodiscard]] StopCause cause() const { return cause_; }
+  // Whether the data was read. False for a damaged file: its checks end before anything is computed from it.
+  [[nodiscard]] bool opened() const { return opened_; }
   [[nodiscard]] const StoredJob& stored() const { return stored_; }
 
  private:
@@ -51,6 +53,7 @@ class Attempt {
   ProgressBoard& progress_;
   const TrainOptions options_;
   std::atomic<StopCause> cause_ = StopCause::kNone;
+  bool opened_ = false;
   // Its destructor waits, which the job's end must not.
   std::future<TrainingProgress::Epsilon> unfinished_epsilon_;
 };

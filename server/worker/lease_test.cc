@@ -47,18 +47,20 @@ TEST_F(LeaseTest, AJobThatACrashLeftRunningRunsAgainUnderTheSameReservation) {
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
 }
 
-TEST_F(LeaseTest, AJobThatCrashedTooOftenFailsAndIsVoided) {
+TEST_F(LeaseTest, AJobThatCrashedTooOftenFailsAndIsPostedBecauseItsDataWasOpened) {
   ASSERT_TRUE(Submit(5).ok());
   for (int attempt = 0; attempt < 2; ++attempt) {
     if (attempt > 0) {
-      ASSERT_TRUE(Write([](Transaction& t) { return Requeue(t, kJob, true, absl::Now()); }).ok());
+      ASSERT_TRUE(Write([](Transaction& t) { return Requeue(t, kJob, true, true, absl::Now()); }).ok());
     }
     LeaseAndDie();
   }
   ASSERT_TRUE(worker_.Start().ok());
   const v1::Job job = AwaitState(v1::Job::FAILED);
-  EXPECT_THAT(job.failure(), ::testing::HasSubstr("given back"));
-  EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::VOID));
+  EXPECT_EQ(job.failure(),
+            "the server failed while running this job as often as it may try; its data was opened, so its price was "
+            "posted in full");
+  EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
 }
 
 TEST_F(LeaseTest, AWorkerThatLostItsLeaseCannotPost) {
@@ -69,7 +71,7 @@ TEST_F(LeaseTest, AWorkerThatLostItsLeaseCannotPost) {
   AwaitState(v1::Job::SUCCEEDED);
   EXPECT_EQ(Release(store_.database(), Key(), stalled, output, AccountantEpsilon(stalled).value()).code(),
             absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(GiveUp(store_.database(), stalled, absl::InternalError("x"), StopCause::kNone, 2).status().code(),
+  EXPECT_EQ(GiveUp(store_.database(), stalled, {absl::InternalError("x")}, 2).status().code(),
             absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
   VerifiedStatement();
@@ -77,7 +79,7 @@ TEST_F(LeaseTest, AWorkerThatLostItsLeaseCannotPost) {
 
 TEST_F(LeaseTest, GivingUpSaysInWhichStateItLeavesTheJob) {
   const auto give_up = [&](const StoredJob& stored, const absl::Status& cause, StopCause stopped) {
-    return GiveUp(store_.database(), stored, cause, stopped, /*max_attempts=*/2).value();
+    return GiveUp(store_.database(), stored, {cause, stopped}, /*max_attempts=*/2).value();
   };
   ASSERT_TRUE(Submit(5).ok());
   EXPECT_EQ(give_up(LeaseAndDie(), absl::CancelledError(""), StopCause::kShutdown), v1::Job::QUEUED);

@@ -24,8 +24,20 @@ namespace {
 constexpr absl::string_view kFailedAfterOpening =
     "the job failed after its data was opened; its price was posted in full";
 constexpr absl::string_view kAttemptsUsedUp =
-    "the server failed while running this job as often as it may try; nothing was released, and its price was given "
+    "the server failed while running this job as often as it may try; its data was never opened, and its price was "
+    "given "
     "back";
+constexpr absl::string_view kAttemptsUsedUpAfterOpening =
+    "the server failed while running this job as often as it may try; its data was opened, so its price was posted in "
+    "full";
+constexpr absl::string_view kDamaged =
+    "the dataset's stored file is damaged; nothing was computed from it, and the price was given back. The dataset is "
+    "out "
+    "of service until an operator has restored the file; it can also be deleted and uploaded again";
+// Of the dataset. Says nothing about its content: it depends on the disk alone.
+constexpr absl::string_view kOutOfService =
+    "its stored file is damaged. Upload it again (the budget goes on), or an operator restores the file from a backup: "
+    "`dpard check` puts it back into service";
 
 // Between attempts: 1, 4, 16, ... seconds, at most kLongestPause.
 constexpr absl::Duration kFirstPause = absl::Seconds(1);
@@ -41,54 +53,94 @@ absl::Duration PauseAfter(int attempts) {
 
 EntryContext WorkerNow() { return {"worker", absl::Now()}; }
 
-// Voids the reservation and ends the job; returns its state. Only for causes that the money rules allow.
-absl::StatusOr<v1::Job::State> VoidAndEnd(Transaction& transaction, const StoredJob& stored, v1::Job::State state,
-                                          absl::string_view failure, const std::string& reason) {
-  const EntryContext context = WorkerNow();
-  if (!stored.budget_id.empty()) {
-    DPAR_RETURN_IF_ERROR(
-        Void(transaction, stored.budget_id, stored.job.name(), stored.job.attempts(), reason, context));
-  }
-  DPAR_SEAM("voided");
-  DPAR_RETURN_IF_ERROR(End(transaction, stored.job.name(), state, std::string(failure), context.time));
+// How an attempt without output ended. `openings` are the job's, without this attempt's if it opened nothing.
+struct Ending {
+  const StoredJob& stored;
+  int openings = 0;
+  EntryContext context;
+};
+
+absl::StatusOr<v1::Job::State> EndAs(Transaction& transaction, const Ending& ending, v1::Job::State state,
+                                     absl::string_view failure) {
+  DPAR_RETURN_IF_ERROR(End(transaction, ending.stored.job.name(), state, std::string(failure), ending.context.time));
   return state;
 }
 
-absl::StatusOr<v1::Job::State> Cancel(Transaction& transaction, const StoredJob& stored) {
-  return VoidAndEnd(transaction, stored, v1::Job::CANCELLED, "", "cancelled while it ran");
+absl::StatusOr<v1::Job::State> PostAndFail(Transaction& transaction, const Ending& ending, absl::string_view failure) {
+  const StoredJob& stored = ending.stored;
+  if (!stored.budget_id.empty()) {
+    DPAR_RETURN_IF_ERROR(
+        Post(transaction, stored.budget_id, stored.job.name(), stored.job.attempts(), ending.context).status());
+  }
+  return EndAs(transaction, ending, v1::Job::FAILED, failure);
+}
+
+// Only for causes that the money rules allow.
+absl::StatusOr<Settlement> GiveBack(Transaction& transaction, const Ending& ending, const std::string& reason) {
+  Settlement settlement = Settlement::kVoided;
+  if (!ending.stored.budget_id.empty()) {
+    DPAR_ASSIGN_OR_RETURN(settlement, VoidOrPost(transaction, ending.stored.budget_id, ending.stored.job.name(),
+                                                 ending.openings, reason, ending.context));
+  }
+  DPAR_SEAM("voided");
+  return settlement;
+}
+
+absl::StatusOr<v1::Job::State> Cancel(Transaction& transaction, const Ending& ending) {
+  DPAR_ASSIGN_OR_RETURN(const Settlement settlement, GiveBack(transaction, ending, "cancelled while it ran"));
+  return EndAs(transaction, ending, v1::Job::CANCELLED, settlement == Settlement::kPosted ? kPostedAtCancel : "");
+}
+
+absl::StatusOr<v1::Job::State> FailUnopened(Transaction& transaction, const Ending& ending, absl::string_view failure,
+                                            const std::string& reason) {
+  DPAR_RETURN_IF_ERROR(GiveBack(transaction, ending, reason).status());
+  return EndAs(transaction, ending, v1::Job::FAILED, failure);
 }
 
 // After an infrastructure failure: another attempt, or the end.
-absl::StatusOr<v1::Job::State> TryAgain(Transaction& transaction, const StoredJob& stored, int max_attempts) {
-  if (stored.job.attempts() >= max_attempts) {
-    return VoidAndEnd(transaction, stored, v1::Job::FAILED, kAttemptsUsedUp,
-                      "infrastructure failure, attempts used up");
+absl::StatusOr<v1::Job::State> TryAgain(Transaction& transaction, const Ending& ending, int max_attempts) {
+  const v1::Job& job = ending.stored.job;
+  if (job.attempts() < max_attempts) {
+    DPAR_RETURN_IF_ERROR(Requeue(transaction, job.name(), /*count_attempt=*/true,
+                                 /*opened=*/ending.openings == ending.stored.openings,
+                                 ending.context.time + PauseAfter(job.attempts())));
+    return v1::Job::QUEUED;
   }
-  DPAR_RETURN_IF_ERROR(
-      Requeue(transaction, stored.job.name(), /*count_attempt=*/true, absl::Now() + PauseAfter(stored.job.attempts())));
-  return v1::Job::QUEUED;
+  return ending.openings > 0 ? PostAndFail(transaction, ending, kAttemptsUsedUpAfterOpening)
+                             : FailUnopened(transaction, ending, kAttemptsUsedUp,
+                                            "infrastructure failure before its data was opened, attempts used up");
 }
 
-absl::StatusOr<v1::Job::State> Settle(Transaction& transaction, const StoredJob& now, const absl::Status& cause,
-                                      StopCause stopped, int max_attempts, const EntryContext& context) {
-  const std::string& name = now.job.name();
+// The file failed its checks, which read all of it and compare checksums before anything is computed: what is seen of
+// the job is that the disk failed. No later job can repeat it, since the dataset is out of service.
+absl::StatusOr<v1::Job::State> FailDamaged(Transaction& transaction, const Ending& ending, const std::string& dataset) {
+  DPAR_RETURN_IF_ERROR(SetOutOfService(transaction, dataset, std::string(kOutOfService)));
+  // An earlier attempt may have opened it when it was whole.
+  return ending.openings > 0 ? PostAndFail(transaction, ending, kFailedAfterOpening)
+                             : FailUnopened(transaction, ending, kDamaged, "the dataset's file is damaged");
+}
+
+absl::StatusOr<v1::Job::State> Settle(Transaction& transaction, const StoredJob& now, const std::string& dataset,
+                                      const FailedAttempt& attempt, int max_attempts) {
+  const Ending ending{now, now.openings - (attempt.opened ? 0 : 1), WorkerNow()};
   // A stopped attempt, and one that the machine failed, released nothing.
-  const bool nothing_left = absl::IsCancelled(cause) || absl::IsUnavailable(cause);
+  const bool stopped = absl::IsCancelled(attempt.cause);
+  const bool nothing_left = stopped || absl::IsUnavailable(attempt.cause);
   if (nothing_left && now.cancel_requested) {
-    return Cancel(transaction, now);
+    return Cancel(transaction, ending);
   }
-  if (absl::IsCancelled(cause) && stopped == StopCause::kShutdown) {
-    DPAR_RETURN_IF_ERROR(Requeue(transaction, name, /*count_attempt=*/false, context.time));
+  if (stopped && attempt.stopped == StopCause::kShutdown) {
+    DPAR_RETURN_IF_ERROR(
+        Requeue(transaction, now.job.name(), /*count_attempt=*/false, attempt.opened, ending.context.time));
     return v1::Job::QUEUED;
   }
   if (nothing_left) {
-    return TryAgain(transaction, now, max_attempts);
+    return TryAgain(transaction, ending, max_attempts);
   }
-  if (!now.budget_id.empty()) {
-    DPAR_RETURN_IF_ERROR(Post(transaction, now.budget_id, name, now.job.attempts(), context).status());
+  if (absl::IsDataLoss(attempt.cause) && !attempt.opened) {
+    return FailDamaged(transaction, ending, dataset);
   }
-  DPAR_RETURN_IF_ERROR(End(transaction, name, v1::Job::FAILED, std::string(kFailedAfterOpening), context.time));
-  return v1::Job::FAILED;
+  return PostAndFail(transaction, ending, kFailedAfterOpening);
 }
 
 // Whether the job succeeded with this lease's output: an earlier commit reported an error but took place.
@@ -189,16 +241,15 @@ absl::Status Release(Database& database, const SigningKeySource& key, const Stor
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Job::State> GiveUp(Database& database, const StoredJob& stored, const absl::Status& cause,
-                                      StopCause stopped, int max_attempts) {
+absl::StatusOr<v1::Job::State> GiveUp(Database& database, const StoredJob& stored, const FailedAttempt& attempt,
+                                      int max_attempts) {
   const std::string& name = stored.job.name();
   v1::Job::State state = v1::Job::RUNNING;
   DPAR_SEAM("giving-up");
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
-    const EntryContext context = WorkerNow();
     DPAR_ASSIGN_OR_RETURN(const StoredJob now, HoldLease(transaction, name, stored.lease));
     DPAR_RETURN_IF_ERROR(transaction.Notify(name));
-    DPAR_ASSIGN_OR_RETURN(state, Settle(transaction, now, cause, stopped, max_attempts, context));
+    DPAR_ASSIGN_OR_RETURN(state, Settle(transaction, now, stored.job.spec().dataset(), attempt, max_attempts));
     return absl::OkStatus();
   }));
   DPAR_SEAM("given-up");
@@ -215,8 +266,10 @@ absl::StatusOr<std::optional<v1::Job::State>> TakeBackOrphan(Database& database,
     if (now.job.state() != v1::Job::RUNNING || now.lease != orphan.lease) {
       return absl::OkStatus();
     }
-    DPAR_ASSIGN_OR_RETURN(state,
-                          now.cancel_requested ? Cancel(transaction, now) : TryAgain(transaction, now, max_attempts));
+    // How far its worker came is not known, so it counts as having opened the data.
+    const Ending ending{now, now.openings, WorkerNow()};
+    DPAR_ASSIGN_OR_RETURN(
+        state, now.cancel_requested ? Cancel(transaction, ending) : TryAgain(transaction, ending, max_attempts));
     return transaction.Notify(orphan.job.name());
   }));
   return state;

@@ -1,7 +1,8 @@
 // How a job leaves its worker: released, given up, or taken back, each in one transaction over ledger and queue.
-// Money rules (PRIVACY, sections 6 and 10): posted once, in the transaction that makes the output visible; voided only
-// after a cancel, or an infrastructure failure with all attempts used, when no output left the trainer; any other
-// failure after the data was opened posts the full price.
+// Money rules (docs/privacy.md, section 5): posted once, in the transaction that makes the output visible; voided only
+// when no output left the trainer, after a failure that came before the data was opened, or after a cancel, kFreeVoids
+// times for a budget if the data was opened. Any other failure after the data was opened posts the full price, also an
+// infrastructure failure with all attempts used: a crash may follow from the data.
 #ifndef DPAR_SERVER_WORKER_OUTCOME_H_
 #define DPAR_SERVER_WORKER_OUTCOME_H_
 
@@ -28,9 +29,17 @@ absl::StatusOr<double> AccountantEpsilon(const StoredJob& stored);
 absl::Status Release(Database& database, const SigningKeySource& key, const StoredJob& stored, const JobOutput& output,
                      double accountant_epsilon);
 
-// Ends or requeues a job whose attempt gave no output; returns its state. FAILED_PRECONDITION when the lease is lost.
-absl::StatusOr<v1::Job::State> GiveUp(Database& database, const StoredJob& stored, const absl::Status& cause,
-                                      StopCause stopped, int max_attempts);
+// An attempt without output.
+struct FailedAttempt {
+  absl::Status cause;
+  StopCause stopped = StopCause::kNone;
+  bool opened = true;  // Attempt::opened
+};
+
+// Ends or requeues a job; returns its state. A damaged file takes its dataset out of service. FAILED_PRECONDITION when
+// the lease is lost.
+absl::StatusOr<v1::Job::State> GiveUp(Database& database, const StoredJob& stored, const FailedAttempt& attempt,
+                                      int max_attempts);
 
 // Requeues a dead worker's job, or ends it after a cancel or its last attempt; returns its state. `orphan` is as found;
 // nothing when the job has moved on.

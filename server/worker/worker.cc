@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "core/train/device.h"
+#include "core/train/train.h"
 #include "server/files.h"
 #include "server/machine.h"
 #include "server/seam.h"
@@ -142,9 +143,14 @@ absl::StatusOr<std::shared_ptr<Attempt>> Worker::LeaseNext() {
   return job.has_value() ? Admit(*job) : nullptr;
 }
 
+std::string Worker::DeviceFor(const StoredJob& job) const {
+  // With a seed, the same job gives the same model, which no other device promises either.
+  return job.job.plan().non_private() && !job.job.spec().has_seed() ? device_ : kPrivateDevice;
+}
+
 std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job) {
   DPAR_SEAM("leased");
-  auto attempt = std::make_shared<Attempt>(job, directory_, progress_, TrainOptions{device_, options_.threads});
+  auto attempt = std::make_shared<Attempt>(job, directory_, progress_, TrainOptions{DeviceFor(job), options_.threads});
   const absl::MutexLock lock(&mutex_);
   free_bytes_ -= job.job.memory_bytes();
   // A cancel may have come after the lease, before this attempt was registered.
@@ -160,7 +166,7 @@ std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job) {
 void Worker::RunJob(Attempt& attempt) {
   const StoredJob& stored = attempt.stored();
   const std::string& name = stored.job.name();
-  spdlog::info("worker: {} starts, attempt {}, on {}", name, stored.job.attempts(), device_);
+  spdlog::info("worker: {} starts, attempt {}, on {}", name, stored.job.attempts(), DeviceFor(stored));
   const absl::StatusOr<JobOutput> output = attempt.Run();
   absl::StatusOr<bool> released = EndJob(attempt, output);
   // The outcome waits here for the store; the keeper holds the lease as soon as it can.
@@ -219,10 +225,11 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
   RemoveFiles(attempt.stored());
   v1::Job::State state = v1::Job::RUNNING;
   DPAR_RETURN_IF_ERROR(TimeLedgerCommit(options_.metrics, LedgerCommit::kGiveUp, [&]() -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(state, GiveUp(database_, attempt.stored(), cause, stopped, options_.max_attempts));
+    DPAR_ASSIGN_OR_RETURN(
+        state, GiveUp(database_, attempt.stored(), {cause, stopped, attempt.opened()}, options_.max_attempts));
     return absl::OkStatus();
   }));
-  if (state == v1::Job::FAILED) {
+  if (state != v1::Job::QUEUED) {
     MarkSpend(attempt.stored().job.name());
   }
   // After the mark: the count, too, reveals how a job ended.
@@ -369,6 +376,9 @@ void Worker::TakeBack(bool everyone) {
       spdlog::error("worker: {} cannot be taken back: {}", name, std::string(status.message()));
     } else if (taken.has_value()) {
       DPAR_SEAM("taken-back");
+      if (*taken != v1::Job::QUEUED) {
+        MarkSpend(name);
+      }
       CountEnd(*taken);
       spdlog::warn("worker: {} was interrupted in attempt {}", name, stored.job.attempts());
       // It was RUNNING until now, so none of its files is an output.

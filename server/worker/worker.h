@@ -28,7 +28,7 @@ namespace dpar {
 
 struct WorkerOptions {
   int max_attempts = 3;
-  std::string device = "auto";   // "auto", "cpu", "cuda", "cuda:i"
+  std::string device = "auto";   // "auto", "cpu", "cuda", "cuda:i"; private jobs run on the CPU whatever it is
   std::string owner = "worker";  // which server: for people who read the store
   int concurrent_jobs = 1;       // jobs at once
   int threads = 1;               // of each job
@@ -67,6 +67,7 @@ class Worker {
   void RunJobs();
   int64_t AwaitNotice(int64_t seen) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Attempt>> LeaseNext() ABSL_LOCKS_EXCLUDED(lease_mutex_, mutex_);
+  [[nodiscard]] std::string DeviceFor(const StoredJob& job) const;
   std::shared_ptr<Attempt> Admit(const StoredJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunJob(Attempt& attempt);
   // Stores the job's end; true when its output was released.

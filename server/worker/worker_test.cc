@@ -176,7 +176,7 @@ TEST_F(WorkerTest, ACancelInsideDpApprTakesLessThanASecondAndTheStageShowsNoCoun
   spec.set_method(v1::DPAR_GM);
   // Minutes of work: every row reaches the whole graph.
   spec.mutable_options()->set_appr_nodes(20'000);
-  spec.mutable_options()->set_rho(1e-9);
+  spec.mutable_options()->set_rho(1e-5);
   spec.mutable_options()->set_gamma(1e-9);
   const absl::StatusOr<v1::Job> submitted = Submit(spec);
   ASSERT_TRUE(submitted.ok()) << submitted.status();
@@ -220,27 +220,82 @@ TEST_F(WorkerTest, AFinishedJobCannotBeCancelled) {
   EXPECT_EQ(Cancel().status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-TEST_F(WorkerTest, ADatasetThatCannotBeParsedPostsTheFullPriceWithAFixedMessage) {
+// Bits of the header, of every section and of the last byte, and a file that is no graph at all.
+TEST_F(WorkerTest, ADamagedDatasetIsPaidBackAndOutOfService) {
+  const std::string file = store_.directory().DatasetFile(kDataset);
+  const std::string whole = ReadWholeFile(file).value();
+  SealedHeader header;
+  std::memcpy(&header, whole.data(), sizeof(header));
+  std::vector<std::string> damaged = {"not a graph", whole.substr(0, whole.size() / 2)};
+  std::vector<size_t> places = {0, offsetof(SealedHeader, node_count), offsetof(SealedHeader, checksum),
+                                whole.size() - 1};
+  for (const SealedSection& section : header.sections) {
+    places.push_back(section.offset);
+    places.push_back(section.offset + section.bytes - 1);
+  }
+  for (const size_t place : places) {
+    damaged.push_back(whole);
+    damaged.back()[place] = static_cast<char>(damaged.back()[place] ^ 4);
+  }
+  ASSERT_TRUE(worker_.Start().ok());
+  for (size_t i = 0; i < damaged.size(); ++i) {
+    SCOPED_TRACE(i);
+    job_ = absl::StrCat("tenants/acme/jobs/j", i);
+    ASSERT_TRUE(WriteFileDurably(file, damaged[i], 0600).ok());
+    ASSERT_TRUE(Submit(5).ok());
+    worker_.Notify(job_);
+    const v1::Job job = AwaitState(v1::Job::FAILED);
+    EXPECT_EQ(job.attempts(), 1);
+    EXPECT_THAT(job.failure(), ::testing::StartsWith("the dataset's stored file is damaged; nothing was computed from "
+                                                     "it, and the price was given back"));
+    EXPECT_EQ(LastEntry().kind(), Entry::VOID);
+    EXPECT_EQ(LastEntry().attempt(), 0) << "it does not count as opened, so it uses up no free void";
+    EXPECT_FALSE(HasFiles());
+    // New jobs are refused before anything is reserved, also once the file is whole again: an operator says when.
+    job_ = absl::StrCat(job_, "-next");
+    const size_t entries = Kinds().size();
+    const absl::Status refused = Submit(5).status();
+    EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(GetErrorInfo(refused)->reason(), "DATASET_OUT_OF_SERVICE");
+    EXPECT_EQ(Kinds().size(), entries);
+    EXPECT_TRUE(Write([](Transaction& t) { return SetOutOfService(t, kDataset, ""); }).ok());
+  }
+  job_ = "tenants/acme/jobs/whole";
+  ASSERT_TRUE(WriteFileDurably(file, whole, 0600).ok());
   ASSERT_TRUE(Submit(5).ok());
+  worker_.Notify(job_);
+  AwaitState(v1::Job::SUCCEEDED);
+}
+
+TEST_F(WorkerTest, ADatasetThatIsDamagedAfterAnAttemptOpenedItIsPosted) {
+  ASSERT_TRUE(Submit(5).ok());
+  LeaseAndDie();
   ASSERT_TRUE(WriteFileDurably(store_.directory().DatasetFile(kDataset), "not a graph", 0600).ok());
   ASSERT_TRUE(worker_.Start().ok());
-  const v1::Job job = AwaitState(v1::Job::FAILED);
-  EXPECT_EQ(job.failure(), "the job failed after its data was opened; its price was posted in full");
+  EXPECT_EQ(AwaitState(v1::Job::FAILED).failure(),
+            "the job failed after its data was opened; its price was posted in full");
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
 }
 
-TEST_F(WorkerTest, ADatasetWithOneDamagedByteIsNotTrainedOnAndPostsTheFullPrice) {
-  ASSERT_TRUE(Submit(5).ok());
-  const std::string file = store_.directory().DatasetFile(kDataset);
-  std::string bytes = ReadWholeFile(file).value();
-  bytes.back() ^= 1;
-  ASSERT_TRUE(WriteFileDurably(file, bytes, 0600).ok());
+TEST_F(WorkerTest, ARunningJobIsCancelledForNothingThreeTimesForABudget) {
   ASSERT_TRUE(worker_.Start().ok());
-  const v1::Job job = AwaitState(v1::Job::FAILED);
-  EXPECT_EQ(job.attempts(), 1);
-  EXPECT_EQ(job.failure(), "the job failed after its data was opened; its price was posted in full");
-  EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
-  EXPECT_FALSE(HasFiles());
+  for (int i = 0; i < 4; ++i) {
+    job_ = absl::StrCat("tenants/acme/jobs/j", i);
+    ASSERT_TRUE(Submit(kLongRun, 0.1).ok());
+    worker_.Notify(job_);
+    AwaitTraining();
+    ASSERT_TRUE(Cancel().ok());
+    worker_.Notify(job_);
+    const v1::Job job = AwaitState(v1::Job::CANCELLED);
+    EXPECT_EQ(LastEntry().kind(), i < 3 ? Entry::VOID : Entry::POST);
+    EXPECT_EQ(job.failure(), i < 3 ? "" : kPostedAtCancel);
+  }
+  // A job that never ran is given back all the same.
+  worker_.Stop();
+  job_ = "tenants/acme/jobs/queued";
+  ASSERT_TRUE(Submit(5, 0.1).ok());
+  EXPECT_EQ(Cancel().value().state(), v1::Job::CANCELLED);
+  EXPECT_EQ(LastEntry().kind(), Entry::VOID);
 }
 
 TEST_F(WorkerTest, ADatasetFileThatCannotBeOpenedIsRetriedAndThenVoided) {

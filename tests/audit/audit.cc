@@ -29,12 +29,12 @@ uint64_t StreamOf(const Case& one, uint64_t seed, bool with, int64_t block) {
   return hash;
 }
 
-Releases Draw(const Case& one, bool with, const AuditOptions& options) {
+Releases Draw(const Case& one, bool with, const AuditOptions& options, double fault) {
   const int64_t runs = one.runs * options.effort;
   Releases releases(runs, static_cast<Eigen::Index>(one.width));
   std::vector<Release> makers;
   for (int i = 0; i < options.threads; ++i) {
-    makers.push_back(one.make(with));
+    makers.push_back(one.make(with, fault));
   }
   ParallelFor((runs + kRunsPerStream - 1) / kRunsPerStream, options.threads, [&](int worker, int64_t block) {
     FixedRandom random(StreamOf(one, options.seed, with, block));
@@ -47,8 +47,8 @@ Releases Draw(const Case& one, bool with, const AuditOptions& options) {
 
 }  // namespace
 
-double Attack(const Case& one, const AuditOptions& options, double error) {
-  return EpsilonAtLeast(Draw(one, true, options), Draw(one, false, options), kDelta, error);
+double Attack(const Case& one, const AuditOptions& options, double error, double fault) {
+  return EpsilonAtLeast(Draw(one, true, options, fault), Draw(one, false, options, fault), kDelta, error);
 }
 
 std::vector<Finding> AttackAll(const std::vector<Case>& cases, const AuditOptions& options) {
@@ -75,6 +75,44 @@ std::string Table(const std::vector<Finding>& findings) {
     const char* verdict = finding.exceeded ? "EXCEEDED" : (finding.too_loose ? "ATTACK TOO WEAK" : "holds");
     absl::StrAppendFormat(&table, "%-30s  %-16s  %6.3f  %11.3f  %5.2f  %s\n", finding.mechanism, finding.input,
                           finding.claim, finding.bound, ratio, verdict);
+  }
+  return table;
+}
+
+std::vector<Sharpness> SmallestFaults(const std::vector<Case>& cases, const AuditOptions& options,
+                                      const std::vector<int64_t>& efforts) {
+  constexpr int kSteps = 20;
+  const double error = kFamilyError / static_cast<double>(cases.size());
+  std::vector<Sharpness> mechanisms;
+  for (const Case& one : cases) {
+    const bool seen = std::any_of(mechanisms.begin(), mechanisms.end(),
+                                  [&](const Sharpness& other) { return other.mechanism == one.mechanism; });
+    if (!one.tight || seen) {
+      continue;
+    }
+    Sharpness& sharpness = mechanisms.emplace_back(Sharpness{one.mechanism, one.input, {}});
+    int found = 0;  // what fewer runs find, more do too
+    for (const int64_t effort : efforts) {
+      AuditOptions these = options;
+      these.effort = effort;
+      for (int missed = kSteps; missed - found > 1;) {
+        const int middle = (found + missed) / 2;
+        (Attack(one, these, error, static_cast<double>(middle) / kSteps) > one.claim ? found : missed) = middle;
+      }
+      sharpness.found.push_back(static_cast<double>(found) / kSteps);
+    }
+  }
+  return mechanisms;
+}
+
+std::string Table(const std::vector<Sharpness>& mechanisms) {
+  std::string table = absl::StrFormat("%-30s  %-16s  %10s  %10s\n", "SMALLEST FAULT FOUND", "WITHOUT", "QUICK", "FULL");
+  for (const Sharpness& one : mechanisms) {
+    absl::StrAppendFormat(&table, "%-30s  %-16s", one.mechanism, one.input);
+    for (const double found : one.found) {
+      absl::StrAppendFormat(&table, "  %10.2f", found);
+    }
+    table += "\n";
   }
   return table;
 }

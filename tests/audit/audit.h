@@ -19,8 +19,8 @@ struct AuditOptions {
 // The probability with which an audit of sound code may say that a claim is exceeded, all its cases together.
 inline constexpr double kFamilyError = 0.01;
 
-// A number that the case's epsilon is not below, but with probability `error` at most.
-double Attack(const Case& one, const AuditOptions& options, double error);
+// A number that the case's epsilon is not below, but with probability `error` at most. `fault` is that of Case::make.
+double Attack(const Case& one, const AuditOptions& options, double error, double fault = 1);
 
 struct Finding {
   std::string mechanism;
@@ -33,6 +33,17 @@ struct Finding {
 std::vector<Finding> AttackAll(const std::vector<Case>& cases, const AuditOptions& options);
 bool Passed(const std::vector<Finding>& findings);
 std::string Table(const std::vector<Finding>& findings);
+
+// How small a fault is found. Of each mechanism, the first case that is tight is attacked with faults (Case::make) of
+// 0.95, 0.90, ...; of two efforts, `found` is the largest that the audit notices, 0 for none.
+struct Sharpness {
+  std::string mechanism;
+  std::string input;
+  std::vector<double> found;  // by effort
+};
+std::vector<Sharpness> SmallestFaults(const std::vector<Case>& cases, const AuditOptions& options,
+                                      const std::vector<int64_t>& efforts);
+std::string Table(const std::vector<Sharpness>& mechanisms);
 
 // What no sample of releases shows. Each answers "" or what is wrong.
 std::string CheckFreshNoise();  // two production sources do not give the same noise

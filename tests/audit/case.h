@@ -27,7 +27,9 @@ struct Case {
   bool tight = false;  // whether a node can cost what is claimed, so that a bound far below would show a weak attack
   int64_t runs = 0;    // on each graph, in a quick audit
   size_t width = 0;    // numbers in a release
-  std::function<Release(bool with)> make;
+  // A release with a noise that is `fault` times the planned one, or at node sampling a rate that is so many times less
+  // than the true one; 1 for sound code.
+  std::function<Release(bool with, double fault)> make;
 };
 
 // The mechanisms, each with its worst inputs:
@@ -35,14 +37,16 @@ struct Case {
 //   outlier   a node with features of 1e30, or against all others
 //   lone      a node that shares neither feature nor neighbour with others
 //   listed    a node in max_occurrence rows of others
+//   flipped   a hub without which all its leaves' gradients turn round
 std::vector<Case> MeanCases();
-std::vector<Case> StepCases();      // one noisy step, full and Poisson batches, with a hidden layer, and two steps seen
-std::vector<Case> ListedCases();    // one step on DP-APPR rows
-std::vector<Case> RowCases();       // DP-APPR rows, by GM, EM0 and EM1
-std::vector<Case> HopCases();       // GAP's sums over neighbours
-std::vector<Case> SageCases();      // one step on SAGE's rows
-std::vector<Case> TrainingCases();  // whole short trainings, also on a sample of the nodes
-std::vector<Case> EvaluationCases();  // the charged evaluation
+std::vector<Case> StepCases();    // one noisy step, full and Poisson batches, with a hidden layer, and two steps seen
+std::vector<Case> ListedCases();  // one step on DP-APPR rows
+std::vector<Case> RowCases();     // DP-APPR rows, by GM, EM0 and EM1
+std::vector<Case> ExtremalRowCases();  // the same below the graph: vectors as far apart as clipping leaves them
+std::vector<Case> HopCases();          // GAP's sums over neighbours
+std::vector<Case> SageCases();         // one step on SAGE's rows
+std::vector<Case> TrainingCases();     // whole short trainings, also on a sample of the nodes
+std::vector<Case> EvaluationCases();   // the charged evaluation
 std::vector<Case> AllCases();
 
 }  // namespace dpar::audit

@@ -13,7 +13,7 @@ namespace {
 
 // Added to variances of 1, so that what is constant has a density too.
 constexpr double kRidge = 1e-9;
-// Events of the first half have at least so many runs in them on one side.
+// Events of the first quarter have at least so many runs in them on one side.
 constexpr double kFewestRuns = 20;
 // The best of many events looks better than it is. A smaller error makes rare ones, of which that is true most, look
 // worse.
@@ -104,14 +104,14 @@ std::vector<Event> CandidateEvents(std::vector<double> with, std::vector<double>
   return events;
 }
 
-// Every column with mean 0 and variance 1 over the first halves, and constant columns at 0.
-void Standardise(Eigen::Index half, Releases& with, Releases& without) {
+// Every column with mean 0 and variance 1 over the first quarters, and constant columns at 0.
+void Standardise(Eigen::Index few, Releases& with, Releases& without) {
   for (Eigen::Index column = 0; column < with.cols(); ++column) {
-    const double mean = (with.col(column).head(half).mean() + without.col(column).head(half).mean()) / 2;
+    const double mean = (with.col(column).head(few).mean() + without.col(column).head(few).mean()) / 2;
     with.col(column).array() -= mean;
     without.col(column).array() -= mean;
-    const double variance = (with.col(column).head(half).squaredNorm() + without.col(column).head(half).squaredNorm()) /
-                            static_cast<double>(2 * half);
+    const double variance = (with.col(column).head(few).squaredNorm() + without.col(column).head(few).squaredNorm()) /
+                            static_cast<double>(2 * few);
     const double scale = variance > 0 ? 1 / std::sqrt(variance) : 0;
     with.col(column) *= scale;
     without.col(column) *= scale;
@@ -132,19 +132,19 @@ double ProbabilityAtMost(int64_t hits, int64_t trials, double error) {
 }
 
 double EpsilonAtLeast(Releases with, Releases without, double delta, double error) {
-  const Eigen::Index half = std::min(with.rows(), without.rows()) / 2;
+  const Eigen::Index few = std::min(with.rows(), without.rows()) / 4;
   const auto finite = [](double value) { return std::isfinite(value) ? value : 0; };
   with = with.unaryExpr(finite);
   without = without.unaryExpr(finite);
-  Standardise(half, with, without);
-  const std::vector<Score> scores = FitScores(with.topRows(half), without.topRows(half));
+  Standardise(few, with, without);
+  const std::vector<Score> scores = FitScores(with.topRows(few), without.topRows(few));
   // The best event of each score is measured, and each has its share of the error: the score that looks better on the
-  // first half may be the one that fails on the second.
+  // first quarter may be the one that fails on the rest.
   const double share = error / static_cast<double>(scores.size());
   double proven = 0;
   for (const Score& score : scores) {
-    const std::vector<double> with_scores = Scored(with.topRows(half), score);
-    const std::vector<double> without_scores = Scored(without.topRows(half), score);
+    const std::vector<double> with_scores = Scored(with.topRows(few), score);
+    const std::vector<double> without_scores = Scored(without.topRows(few), score);
     double best = -1;
     Event chosen;
     for (const Event& event : CandidateEvents(with_scores, without_scores)) {
@@ -154,8 +154,8 @@ double EpsilonAtLeast(Releases with, Releases without, double delta, double erro
         chosen = event;
       }
     }
-    proven = std::max(proven, BoundOf(chosen, Scored(with.bottomRows(with.rows() - half), score),
-                                      Scored(without.bottomRows(without.rows() - half), score), delta, share));
+    proven = std::max(proven, BoundOf(chosen, Scored(with.bottomRows(with.rows() - few), score),
+                                      Scored(without.bottomRows(without.rows() - few), score), delta, share));
   }
   return proven;
 }

@@ -3,7 +3,7 @@
 //
 // For any event S, P[S | G] <= e^epsilon P[S | G'] + delta, both ways around. So with a confidence bound p from below
 // on the one probability and q from above on the other, epsilon >= ln((p - delta) / q). The event is chosen on the
-// first half of the runs, by whatever means, and both probabilities are bounded on the second half, by Clopper and
+// first quarter of the runs, by whatever means, and both probabilities are bounded on the rest, by Clopper and
 // Pearson's exact intervals: whatever was chosen, and however badly, the bound is wrong with the stated probability at
 // most.
 //

@@ -4,19 +4,21 @@
 
 #include <cmath>
 #include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/privacy/gaussian.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/random/testing/plain_noise.h"
+#include "tests/audit/audit.h"
+#include "tests/audit/case.h"
 
 namespace dpar::audit {
 namespace {
 
 using ::dpar::testing::FillGaussian;
 using ::dpar::testing::FixedRandom;
-
-constexpr double kDelta = 1e-2;
 
 TEST(ClopperPearson, AreTheTextbookValues) {
   // 95% intervals of 5 in 10, and the closed forms at none and all.
@@ -103,6 +105,20 @@ TEST(EpsilonAtLeastTest, SurvivesReleasesThatAreNotFinite) {
   with(3, 0) = std::nan("");
   const double bound = EpsilonAtLeast(with, Gaussians(1000, 1, 0, 9), kDelta, 1e-4);
   EXPECT_TRUE(std::isfinite(bound));
+}
+
+// sqrt(M) for sqrt(2M) is noise of 0.71 times what is due. EM0's price is that of selections which no graph makes.
+TEST(SmallestFaultsTest, IsTheLargestFactorOfNoiseThatTheAuditNotices) {
+  const std::vector<Sharpness> found = SmallestFaults(ExtremalRowCases(), {}, {1});
+  ASSERT_EQ(found.size(), 3U);
+  const std::vector<std::pair<std::string, double>> at_least = {
+      {"GM rows", 0.75}, {"EM0 rows", 0.6}, {"EM1 rows", 0.75}};
+  for (size_t i = 0; i < found.size(); ++i) {
+    EXPECT_EQ(found[i].mechanism, at_least[i].first);
+    ASSERT_EQ(found[i].found.size(), 1U);
+    EXPECT_GE(found[i].found[0], at_least[i].second) << found[i].mechanism;
+    EXPECT_LE(found[i].found[0], 0.9) << found[i].mechanism;
+  }
 }
 
 }  // namespace

@@ -22,7 +22,6 @@ struct PlantedFault {
   std::string mechanism;
   std::string input;
   std::function<std::string()> check;
-  int64_t effort = 1;  // times the runs of the case
 };
 
 std::vector<PlantedFault> Faults() {
@@ -37,11 +36,16 @@ std::vector<PlantedFault> Faults() {
       {Fault::kNoColumnCap, "column cap ignored", ListedCases, "step on DP-APPR rows", "listed", {}},
       {Fault::kNoNullRule, "null rule ignored", ListedCases, "step on DP-APPR rows", "listed, outlier", {}},
       {Fault::kReusedRowNoise, "row noise used for two rows", RowCases, "GM rows", "lone", {}},
-      {Fault::kHalfSelectionNoise, "EM noise of half scale", RowCases, "EM0 rows", "hub", {}, 3},
+      {Fault::kHalfSelectionNoise, "EM noise of half scale", ExtremalRowCases, "EM0 rows", "disjoint rows", {}},
       {Fault::kFixedSeed, "a fixed seed", {}, "fresh noise", "", CheckFreshNoise},
       {Fault::kProgressLeaksLoss, "progress leaks the loss", {}, "progress", "", CheckProgress},
       {Fault::kUnchargedEvaluation, "evaluation uncharged", EvaluationCases, "charged evaluation", "hub", {}},
       {Fault::kOwnSumUncharged, "GAP hop charged sqrt(D)", HopCases, "GAP hop", "hub", {}},
+      {Fault::kRowsMoveOnce, "GM rows charged sqrt(M)", ExtremalRowCases, "GM rows", "disjoint rows", {}},
+      {Fault::kHalfValueNoise, "EM1's Laplace noise halved", ExtremalRowCases, "EM1 rows", "full rows", {}},
+      {Fault::kChangedRowsOnce, "SAGE's rows counted once", SageCases, "SAGE step", "flipped", {}},
+      {Fault::kChangedRowsOnce, "the same in Poisson batches", SageCases, "SAGE Poisson step", "flipped", {}},
+      {Fault::kOversampledNodes, "nodes sampled at 1.5 q'", TrainingCases, "node sampling, one step", "lone", {}},
   };
 }
 
@@ -67,8 +71,7 @@ int Run(const AuditOptions& options) {
     if (planted.check) {
       caught = !planted.check().empty();
     } else {
-      Case one = FindCase(planted);
-      one.runs *= planted.effort;
+      const Case one = FindCase(planted);
       const double bound = Attack(one, options, error);
       caught = bound > one.claim;
       figures = absl::StrFormat("%6.3f  %11.3f", one.claim, bound);

@@ -61,6 +61,24 @@ v1::Plan PlanFor(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t
   return Must(MakePlan(spec, sizes, max_degree));
 }
 
+v1::Plan WithNoise(v1::Plan plan, double factor) {
+  plan.set_noise_multiplier(plan.noise_multiplier() * factor);
+  if (plan.has_mean()) {
+    plan.mutable_mean()->set_noise_stddev(plan.mean().noise_stddev() * factor);
+  }
+  if (plan.has_structure()) {
+    plan.mutable_structure()->set_noise(plan.structure().noise() * factor);
+    plan.mutable_structure()->set_value_noise(plan.structure().value_noise() * factor);
+  }
+  if (plan.has_aggregation()) {
+    plan.mutable_aggregation()->set_noise_stddev(plan.aggregation().noise_stddev() * factor);
+  }
+  if (plan.has_evaluation()) {
+    plan.mutable_evaluation()->set_noise_stddev(plan.evaluation().noise_stddev() * factor);
+  }
+  return plan;
+}
+
 double ClaimOf(const v1::Plan& plan, absl::string_view stage) {
   if (stage.empty()) {
     return Must(EventEpsilon(plan.event(), kDelta));

@@ -44,6 +44,9 @@ v1::TrainingSpec SpecOf(v1::Method method, double epsilon);
 // With a degree promise for methods that need one.
 v1::Plan PlanFor(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree = 0);
 
+// The plan with all its noise times `factor`.
+v1::Plan WithNoise(v1::Plan plan, double factor);
+
 // What a stage of the plan's event costs at kDelta, by the accountant; 0 for a stage that is not charged. Without a
 // name, what all of it costs.
 double ClaimOf(const v1::Plan& plan, absl::string_view stage = "");

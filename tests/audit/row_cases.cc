@@ -14,9 +14,9 @@
 namespace dpar::audit {
 namespace {
 
-constexpr int64_t kManyRuns = 80'000;
 constexpr int64_t kFewRuns = 30'000;
 constexpr int64_t kTrainingRuns = 10'000;
+constexpr int64_t kSampledRuns = 80'000;
 
 struct RowInput {
   std::string name;
@@ -26,7 +26,6 @@ struct RowInput {
   double rho = 1e-4;
   double clip = 1;
   int64_t k = 1;
-  int64_t runs = kFewRuns;
 };
 
 // Every slot is a seed, and nothing is cut off the columns: all that was drawn is seen. A release holds for every seed
@@ -51,10 +50,11 @@ Case RowCase(v1::Method method, const std::string& name, const RowInput& input) 
   const auto plan = std::make_shared<v1::Plan>(PlanFor(spec, graphs->with.sizes));
   const auto n = static_cast<size_t>(input.nodes);
   const bool two_numbers = method == v1::DPAR_EM1;
-  Case one = {name, input.name, ClaimOf(*plan, kStructureStage), false, input.runs, n * n * (two_numbers ? 2 : 1), {}};
-  one.make = [graphs, plan, n, two_numbers](bool with) {
-    return [graphs, plan, n, two_numbers, &graph = graphs->of(with)](RandomSource& random, std::span<double> out) {
-      const ApprRows rows = Must(DrawStructure(*plan, graph, 1, random, Always));
+  Case one = {name, input.name, ClaimOf(*plan, kStructureStage), false, kFewRuns, n * n * (two_numbers ? 2 : 1), {}};
+  one.make = [graphs, plan, n, two_numbers](bool with, double fault) {
+    return [graphs, drawn = WithNoise(*plan, fault), n, two_numbers, &graph = graphs->of(with)](RandomSource& random,
+                                                                                                std::span<double> out) {
+      const ApprRows rows = Must(DrawStructure(drawn, graph, 1, random, Always));
       std::fill(out.begin(), out.end(), 0.0);
       for (size_t row = 0; row < rows.seeds.size(); ++row) {
         for (auto at = static_cast<size_t>(rows.offsets[row]); at < static_cast<size_t>(rows.offsets[row + 1]); ++at) {
@@ -82,9 +82,10 @@ Case HopCase(const std::string& input, int32_t leaves, double clip) {
   const auto plan = std::make_shared<v1::Plan>(PlanFor(spec, graphs->with.sizes, leaves));
   const auto rows = std::make_shared<NodeMatrix>(NodeMatrix::Ones(leaves + 1, 1));
   Case one = {"GAP hop", input, ClaimOf(*plan, kAggregationStage), true, kFewRuns, static_cast<size_t>(leaves) + 1, {}};
-  one.make = [graphs, plan, rows](bool with) {
-    return [graphs, plan, rows, &graph = graphs->of(with)](RandomSource& random, std::span<double> out) {
-      const std::vector<double> sums = Must(AggregateHop(*plan, graph.edges(), *rows, 1, random, Always));
+  one.make = [graphs, plan, rows](bool with, double fault) {
+    return [graphs, drawn = WithNoise(*plan, fault), rows, &graph = graphs->of(with)](RandomSource& random,
+                                                                                      std::span<double> out) {
+      const std::vector<double> sums = Must(AggregateHop(drawn, graph.edges(), *rows, 1, random, Always));
       std::copy(sums.begin(), sums.end(), out.begin());
     };
   };
@@ -100,10 +101,13 @@ Case TrainingCase(const std::string& name, const std::string& input, const Graph
   const int64_t center = plan->has_mean() ? graph.sizes.feature_count : 0;
   const int64_t encoder = plan->has_aggregation() ? (graph.sizes.feature_count + 1) * plan->hidden_size() : 0;
   one.width = static_cast<size_t>(ParameterCount(*plan, graph.sizes) + center + encoder);
-  one.make = [graphs, plan](bool with) {
-    return [graphs, plan, &one_graph = graphs->of(with)](RandomSource& random, std::span<double> out) {
+  one.make = [graphs, plan](bool with, double fault) {
+    const bool sampled = plan->node_sampling_rate() < 1;
+    v1::Plan run = WithNoise(*plan, sampled ? 1 : fault);
+    run.set_node_sampling_rate(std::min(1.0, run.node_sampling_rate() / (sampled ? fault : 1)));
+    return [graphs, run, &one_graph = graphs->of(with)](RandomSource& random, std::span<double> out) {
       const TrainingCallbacks silent = {Always, [](TrainingStage, int64_t, int64_t) {}};
-      const Model model = Must(Train(*plan, one_graph, {}, random, silent)).model;
+      const Model model = Must(Train(run, one_graph, {}, random, silent)).model;
       auto behind = std::copy(model.weights.begin(), model.weights.end(), out.begin());
       behind = std::copy(model.output_weights.begin(), model.output_weights.end(), behind);
       behind = std::copy(model.encoder_weights.begin(), model.encoder_weights.end(), behind);
@@ -136,8 +140,7 @@ std::vector<Case> RowCases() {
   // Of all graphs of five nodes, one in which removing a node takes entries from 0 to the clip and back in most rows:
   // a selection then costs nearly what its range allows.
   const std::vector<std::pair<int32_t, int32_t>> worst = {{0, 1}, {0, 2}, {1, 2}, {1, 4}, {2, 3}};
-  const RowInput selections = {
-      .name = "hub", .nodes = 5, .edges = worst, .alpha = 0.05, .rho = 0.1, .clip = 0.0016, .runs = kManyRuns};
+  const RowInput selections = {.name = "hub", .nodes = 5, .edges = worst, .alpha = 0.05, .rho = 0.1, .clip = 0.0016};
   const RowInput star = {.name = "hub", .nodes = 5, .edges = StarEdges(4), .clip = 0.1, .k = 5};
   RowInput listed = {.name = "listed", .nodes = 5, .edges = StarEdges(4), .k = 2};
   const RowInput lone = {.name = "lone", .nodes = 2, .edges = pair, .alpha = 0.25, .clip = 0.3, .k = 2};
@@ -182,9 +185,14 @@ std::vector<Case> TrainingCases() {
     spec.mutable_options()->set_hidden_size(2);
     cases.push_back(TrainingCase(std::string(name) + ", two steps", "hub", Star(5, kAlike), spec));
   }
+  // Nothing but the node is there, and epsilon is where its being kept more often shows most.
   v1::TrainingSpec sampled = TrainingSpecOf(v1::FEATURES, 1);
+  sampled.set_epsilon(0.5);
   sampled.mutable_options()->set_node_sampling_rate(0.5);
-  cases.push_back(TrainingCase("node sampling, one step", "lone", Star(1, kAgainst), sampled));
+  cases.push_back(TrainingCase("node sampling, one step", "lone", Remove(Star(1, kAgainst), 1).without, sampled));
+  cases.back().tight = true;
+  cases.back().runs = kSampledRuns;
+  sampled.set_epsilon(1);
   sampled.mutable_options()->set_center(true);
   sampled.mutable_options()->set_batch_size(1);
   cases.push_back(TrainingCase("node sampling, mean and batch", "outlier", Star(3, kAgainst), sampled));
@@ -194,8 +202,8 @@ std::vector<Case> TrainingCases() {
 std::vector<Case> AllCases() {
   std::vector<Case> all;
   for (std::vector<Case>& some :
-       std::vector<std::vector<Case>>{MeanCases(), StepCases(), ListedCases(), RowCases(), HopCases(), SageCases(),
-                                      TrainingCases(), EvaluationCases()}) {
+       std::vector<std::vector<Case>>{MeanCases(), StepCases(), ListedCases(), RowCases(), ExtremalRowCases(),
+                                      HopCases(), SageCases(), TrainingCases(), EvaluationCases()}) {
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }
   return all;

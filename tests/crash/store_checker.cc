@@ -12,6 +12,7 @@
 #include "core/certificate/digest.h"
 #include "core/status_macros.h"
 #include "server/files.h"
+#include "server/ledger/ledger.h"
 #include "server/upkeep/check_datasets.h"
 #include "server/witness/mark_directory.h"
 #include "tests/end_to_end/process.h"
@@ -22,6 +23,12 @@ namespace {
 namespace fs = std::filesystem;
 
 bool IsLive(const v1::Job& job) { return job.state() == v1::Job::QUEUED || job.state() == v1::Job::RUNNING; }
+
+int64_t CountOpenedVoids(const JobRecord& record) {
+  return std::count_if(record.entries.begin(), record.entries.end(), [](const v1::LedgerEntry& entry) {
+    return entry.kind() == v1::LedgerEntry::VOID && entry.attempt() > 0;
+  });
+}
 
 int64_t Count(const JobRecord& record, v1::LedgerEntry::Kind kind) {
   return std::count_if(record.entries.begin(), record.entries.end(),
@@ -144,7 +151,8 @@ void StoreChecker::CheckPromises(const Promised& promised, Rest rest) {
 }
 
 // Rule 2. Every dataset of these tests is sound, so that nothing but a cancel or the machine may end a job without a
-// model, and both give the price back.
+// model. A cancel gives the price back, kFreeVoids times for a budget once the data was opened; the machine only if it
+// was not.
 void StoreChecker::CheckJob(const JobRecord& record, const Promised& promised) {
   const v1::Job& job = record.stored.job;
   const int64_t posts = Count(record, v1::LedgerEntry::POST);
@@ -159,10 +167,22 @@ void StoreChecker::CheckJob(const JobRecord& record, const Promised& promised) {
       Fault(absl::StrCat(what, ": entry ", entry.sequence(), " is not of the job's price"));
     }
   }
-  const int64_t due_posts = job.state() == v1::Job::SUCCEEDED ? 1 : 0;
-  const int64_t due_voids = job.state() == v1::Job::FAILED || job.state() == v1::Job::CANCELLED ? 1 : 0;
-  if (posts != due_posts || voids != due_voids) {
-    Fault(absl::StrCat(what, ": ", due_posts, " and ", due_voids, " are due"));
+  const bool without_model = job.state() == v1::Job::FAILED || job.state() == v1::Job::CANCELLED;
+  const int64_t due = job.state() == v1::Job::SUCCEEDED || without_model ? 1 : 0;
+  if (posts + voids != due || (!without_model && voids > 0)) {
+    Fault(absl::StrCat(what, ": ", due, " is due"));
+  }
+  if (job.state() == v1::Job::FAILED && CountOpenedVoids(record) > 0) {
+    Fault(absl::StrCat(what, ": given back though its data was opened"));
+  }
+  if (job.state() == v1::Job::CANCELLED && posts > 0) {
+    int64_t opened_voids = 0;
+    for (const auto& [name, other] : snapshot_.jobs) {
+      opened_voids += other.stored.budget_id == record.stored.budget_id ? CountOpenedVoids(other) : 0;
+    }
+    if (opened_voids != kFreeVoids) {
+      Fault(absl::StrCat(what, ": posted though only ", opened_voids, " cancelled jobs were given back"));
+    }
   }
   if (job.state() == v1::Job::FAILED && job.attempts() != max_attempts_) {
     Fault(absl::StrCat(what, ": failed before its attempts were used up: ", job.failure()));

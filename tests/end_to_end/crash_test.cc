@@ -104,9 +104,9 @@ TEST_F(CrashTest, AJobThatKeepsCrashingTheServerEndsAfterItsAttemptsWithItsPrice
   EXPECT_EQ(ended.attempts(), max_attempts);
   EXPECT_NE(ended.failure(), "");
   const std::vector<v1::LedgerEntry> entries = LedgerEntries(owner, dataset_);
-  EXPECT_EQ(CountEntries(entries, v1::LedgerEntry::VOID), 1);
-  EXPECT_EQ(CountEntries(entries, v1::LedgerEntry::POST), 0);
-  EXPECT_EQ(GetBudget(owner, dataset_).left_units(), GetBudget(owner, dataset_).cap_units());
+  EXPECT_EQ(CountEntries(entries, v1::LedgerEntry::VOID), 0);
+  EXPECT_EQ(CountEntries(entries, v1::LedgerEntry::POST), 1) << "its data was opened";
+  EXPECT_EQ(GetBudget(owner, dataset_).posted_units(), entries[1].units());
   EXPECT_TRUE(VerifyChain(owner, dataset_).intact());
 }
 

@@ -19,6 +19,8 @@ using ::testing::HasSubstr;
 constexpr const char* kStandIns = R"(
 import numpy as np, scipy.sparse as sp
 
+c = 2
+
 class Tensor:
     def __init__(self, array):
         self.array = np.asarray(array)
@@ -67,7 +69,7 @@ TEST_F(GraphFormatsTest, TwoLinesOfPythonWriteOurFile) {
     EXPECT_THAT(inspected.out, HasSubstr("  nodes     4\n")) << library;
     EXPECT_THAT(inspected.out, HasSubstr("  edges     2 ")) << library;
     EXPECT_THAT(inspected.out, HasSubstr("  features  3 ")) << library;
-    EXPECT_THAT(inspected.out, HasSubstr("  classes   2 ")) << library;
+    EXPECT_THAT(inspected.out, HasSubstr("  classes   2\n")) << library;
   }
 }
 

@@ -213,7 +213,8 @@ void LogPrivacyTest::UploadBadFiles() {
 void LogPrivacyTest::UploadWithTheCommandLine() {
   const std::string path = server_.Scratch(kFileName);
   WriteFile(path, MarkedBytes(GraphArrays(graph_)));
-  const CommandResult result = server_.Dpar(tenant_.owner_token, {"upload", path, "--name", "again"});
+  const CommandResult result = server_.Dpar(
+      tenant_.owner_token, {"upload", path, "--name", "again", "--classes", absl::StrCat(graph_.sizes.class_count)});
   EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 

@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "core/certificate/digest.h"
 
 namespace dpar::e2e {
 
@@ -20,7 +21,7 @@ void Marks::AddBytes(const std::string& bytes) {
 
 void Marks::AddHex(const std::string& digits) {
   AddText(digits);
-  AddBytes(absl::HexStringToBytes(digits));
+  AddBytes(HexDecode(digits).value());
 }
 
 std::vector<std::string> Marks::FindIn(absl::string_view text) const {

@@ -222,11 +222,9 @@ TEST_F(MethodsTest, WhatCannotBeTrainedIsRefusedAndSpendsNothing) {
   EXPECT_THAT(Must({"jobs"}).out, HasSubstr("no jobs yet"));
 }
 
-TEST_F(MethodsTest, AFileInWhichAClassDoesNotOccurIsRefusedWithWhatToDo) {
-  const CommandResult result = Run({"upload", graph_, "--name", "demo", "--classes", "5"});
-  EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
-  EXPECT_THAT(result.err, HasSubstr("labels leave 2 of the 5 declared classes without a node"));
-  EXPECT_THAT(result.err, HasSubstr("dpar graph inspect"));
+TEST_F(MethodsTest, ClassesThatDoNotOccurAreTakenAndLearntOf) {
+  EXPECT_THAT(Must({"upload", graph_, "--name", "demo", "--classes", "5"}).out, HasSubstr("5 classes (public)"));
+  EXPECT_EQ(Run({"train", "demo", "--epsilon", "1"}).exit_code, 0);
 }
 
 }  // namespace

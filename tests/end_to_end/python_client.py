@@ -70,7 +70,7 @@ class Client:
         nodes, features = (int(size) for size in graph["attr_shape"])
         upload = self.call(self.datasets.OpenUpload, dataset_pb2.OpenUploadRequest(
             parent=tenant, request_id=str(uuid.uuid4()), size_bytes=len(data), node_count=nodes,
-            feature_count=features, class_count=int(graph["labels"].max()) + 1))
+            feature_count=features, class_count=int(graph["num_classes"])))
 
         def chunks(offset):
             for start in range(offset, len(data), CHUNK_BYTES):

@@ -66,6 +66,15 @@ TEST_F(TrainingRequestTest, ADeltaOutOfRangeIsAnInvalidField) {
   ExpectUntouched();
 }
 
+TEST_F(TrainingRequestTest, ADeltaAboveTheCapsDoesNotFitTheDataset) {
+  v1::CreateJobRequest request = JobRequest(dataset_, 1);
+  request.mutable_spec()->set_delta(0.3);
+  const auto answer = CreateJob(*owner_, request);
+  EXPECT_THAT(answer.status, IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::INVALID_FIELD));
+  EXPECT_EQ(ErrorMetadata(answer.status, "field"), "delta");
+  ExpectUntouched();
+}
+
 TEST_F(TrainingRequestTest, AnotherTenantsDatasetIsRefusedInTheVeryWordsOfAnAbsentOne) {
   const TenantAccess other_tenant = server().NewTenant();
   const Client other = server().Owner(other_tenant);

@@ -241,12 +241,12 @@ void Read(const std::string& path, const std::optional<PublicSizes>& declared) {
 
 void Run(const uint8_t* data, size_t size) {
   const MemoryFile file(FileOf(data, size));
-  const absl::StatusOr<DeclaredSizes> sizes = ReadGraphSizes(file.path(), SmallLimits());
+  const absl::StatusOr<PublicSizes> sizes = ReadGraphSizes(file.path(), SmallLimits(), std::nullopt);
   RequireJudged(sizes.status(), {absl::StatusCode::kInvalidArgument, absl::StatusCode::kResourceExhausted});
   Read(file.path(), std::nullopt);
   Read(file.path(), PublicSizes{3, 2, 2});
   if (sizes.ok()) {
-    Read(file.path(), sizes->sizes);
+    Read(file.path(), *sizes);
   }
 }
 

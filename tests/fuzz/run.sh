@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds a fuzzer (preset `fuzz`: clang 14, libFuzzer, address and undefined behaviour) and runs it from the checked-in
+# Builds a fuzzer (preset `fuzz`: clang, libFuzzer, address and undefined behaviour) and runs it from the checked-in
 # seeds and from what earlier runs found on the way (build/fuzz/corpus).
 #   bash tests/fuzz/run.sh npz|request|upload [SECONDS]    default: 60 seconds
 # A finding ends it with a non-zero exit code and is left below build/fuzz/findings; replay it with
 # build/fuzz/bin/NAME_fuzzer FILE, or the program of the same name in any other build. Exit code 77 and a reason where
-# clang 14 or its libFuzzer is missing.
+# clang or its libFuzzer is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 exec </dev/null
@@ -25,8 +25,8 @@ esac
 probe='#include <cstdint>
 #include <cstddef>
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t*, size_t) { return 0; }'
-if ! clang++-14 -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null <<<"$probe" 2>/dev/null; then
-  echo "skipped: no clang++-14 with libFuzzer here (Debian: clang-14, libclang-rt-14-dev)"
+if ! clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null <<<"$probe" 2>/dev/null; then
+  echo "skipped: no clang++ with libFuzzer here (Debian 12: clang, libclang-rt-14-dev; Debian 13: clang, libclang-rt-dev)"
   exit 77
 fi
 

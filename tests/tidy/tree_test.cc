@@ -109,6 +109,9 @@ TEST_F(TreeTest, EveryHeaderIsUsedAndGuarded) { EXPECT_EQ(ToText(CheckHeaders(tr
 TEST_F(TreeTest, EveryCallOfTheApiIsCommented) { EXPECT_EQ(ToText(CheckProtoComments(tree_)), ""); }
 
 TEST_F(TreeTest, ClangFormatWouldChangeNothing) {
+  if (RunCommand("clang-format-14 --version").exit_code != 0) {
+    GTEST_SKIP() << "no clang-format-14 here (Debian 12 has it); other versions format otherwise";
+  }
   std::string files;
   for (const auto& [path, content] : tree_) {
     if (path.ends_with(".h") || path.ends_with(".cc")) {
@@ -120,6 +123,9 @@ TEST_F(TreeTest, ClangFormatWouldChangeNothing) {
 }
 
 TEST_F(TreeTest, ClangFormatRefusesAFileItWouldChange) {
+  if (RunCommand("clang-format-14 --version").exit_code != 0) {
+    GTEST_SKIP() << "no clang-format-14 here (Debian 12 has it)";
+  }
   const std::string directory = ::testing::TempDir() + "/tidy_format_" + std::to_string(getpid());
   std::filesystem::create_directories(directory);
   std::filesystem::copy_file(root_ + "/.clang-format", directory + "/.clang-format",

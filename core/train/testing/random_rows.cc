@@ -3,7 +3,6 @@
 #include <array>
 #include <numeric>
 
-#include "core/graph/keep_slots.h"
 #include "core/random/testing/plain_noise.h"
 
 namespace dpar::testing {
@@ -64,9 +63,27 @@ std::vector<int64_t> AllRows(int64_t count) {
 }
 
 Graph WithNull(const Graph& graph, int64_t v) {
-  std::vector<int64_t> kept = AllRows(graph.sizes.node_count);
-  kept.erase(kept.begin() + v);
-  return KeepSlots(graph, kept, [] { return true; }).value();
+  Graph null;
+  null.sizes = graph.sizes;
+  null.labels = graph.labels;
+  null.labels[static_cast<size_t>(v)] = kUnlabelled;
+  for (int64_t slot = 0; slot < graph.sizes.node_count; ++slot) {
+    const auto at = static_cast<size_t>(slot);
+    for (auto i = static_cast<size_t>(graph.edge_offsets[at]); i < static_cast<size_t>(graph.edge_offsets[at + 1]);
+         ++i) {
+      if (slot != v && graph.neighbours[i] != v) {
+        null.neighbours.push_back(graph.neighbours[i]);
+      }
+    }
+    null.edge_offsets.push_back(static_cast<int64_t>(null.neighbours.size()));
+    const auto last = static_cast<size_t>(graph.features.offsets[slot == v ? at : at + 1]);
+    for (auto i = static_cast<size_t>(graph.features.offsets[at]); i < last; ++i) {
+      null.features.columns.push_back(graph.features.columns[i]);
+      null.features.values.push_back(graph.features.values[i]);
+    }
+    null.features.offsets.push_back(static_cast<int64_t>(null.features.columns.size()));
+  }
+  return null;
 }
 
 }  // namespace dpar::testing

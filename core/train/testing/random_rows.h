@@ -24,7 +24,8 @@ std::vector<float> RandomWeights(const WeightShape& shape, double scale, RandomS
 // 0, 1, ..., count - 1.
 std::vector<int64_t> AllRows(int64_t count);
 
-// G with node v null: no features, no label, no edges; its slot stays.
+// G with node v null: no features, no label, no edges; its slot stays. Made by hand: neighbours that the code under
+// test makes would share its faults.
 Graph WithNull(const Graph& graph, int64_t v);
 
 }  // namespace dpar::testing

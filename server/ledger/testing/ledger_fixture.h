@@ -45,7 +45,7 @@ class LedgerFixture : public ::testing::TestWithParam<Engine> {
     return Write([&](Transaction& t) { return Post(t, "b", job, 1, kContext).status(); });
   }
   absl::Status VoidJob(const std::string& job) {
-    return Write([&](Transaction& t) { return Void(t, "b", job, 1, "cancelled", kContext); });
+    return Write([&](Transaction& t) { return VoidOrPost(t, "b", job, 0, "cancelled", kContext).status(); });
   }
   absl::Status DebitUnits(int64_t units) {
     return Write([&](Transaction& t) { return Debit(t, "b", units, "spent elsewhere", kContext).status(); });

@@ -80,8 +80,9 @@ class QueueFixture : public ::testing::TestWithParam<Engine> {
   }
   v1::Job Get(const std::string& id) { return Stored(id).job; }
   absl::Status PutBack(const std::string& id, bool count_attempt, absl::Time not_before = kNow) {
-    return Write(
-        [&](Transaction& t) { return Requeue(t, absl::StrCat("tenants/acme/jobs/", id), count_attempt, not_before); });
+    return Write([&](Transaction& t) {
+      return Requeue(t, absl::StrCat("tenants/acme/jobs/", id), count_attempt, /*opened=*/true, not_before);
+    });
   }
   absl::Status Finish(const std::string& id, int64_t lease) {
     return Write([&](Transaction& t) {

@@ -48,7 +48,9 @@ class WorkerFixture : public ::testing::Test {
 
   void AddDataset(const std::string& name, const GeneratorOptions& options, bool is_public) {
     FixedRandom random(1);
-    const Graph graph = *GenerateGraph(options, random);
+    AddDataset(name, *GenerateGraph(options, random), is_public);
+  }
+  void AddDataset(const std::string& name, const Graph& graph, bool is_public) {
     const std::string file = store_.directory().DatasetFile(name);
     ASSERT_TRUE(MakeParentDirectory(file).ok());
     ASSERT_TRUE(WriteSealedGraph(file, graph).ok());
@@ -75,7 +77,7 @@ class WorkerFixture : public ::testing::Test {
   absl::StatusOr<v1::Job> Submit(const PlannedJob& planned) {
     absl::StatusOr<v1::Job> job;
     const absl::Status status = Write([&](Transaction& t) {
-      job = SubmitJob(t, planned, {kJob, {}}, 10, {"token", absl::Now()});
+      job = SubmitJob(t, planned, {job_, {}}, 10, {"token", absl::Now()});
       return job.status();
     });
     return status.ok() ? job : status;
@@ -92,7 +94,7 @@ class WorkerFixture : public ::testing::Test {
   absl::StatusOr<v1::Job> Cancel() {
     absl::StatusOr<v1::Job> job;
     const absl::Status status = Write([&](Transaction& t) {
-      job = CancelJob(t, kJob, {"token", absl::Now()});
+      job = CancelJob(t, job_, {"token", absl::Now()});
       return job.status();
     });
     return status.ok() ? job : status;
@@ -100,7 +102,7 @@ class WorkerFixture : public ::testing::Test {
   v1::Job Job() {
     v1::Job job;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(const StoredJob stored, GetJob(t, kJob));
+                  DPAR_ASSIGN_OR_RETURN(const StoredJob stored, GetJob(t, job_));
                   job = stored.job;
                   return absl::OkStatus();
                 }).ok());
@@ -124,7 +126,7 @@ class WorkerFixture : public ::testing::Test {
   Progress AwaitProgress(const std::function<bool(const Progress&)>& reached) {
     const absl::Time deadline = absl::Now() + absl::Minutes(1);
     while (absl::Now() < deadline) {
-      const std::optional<Progress> progress = board_.Get(kJob);
+      const std::optional<Progress> progress = board_.Get(job_);
       if (progress.has_value() && reached(*progress)) {
         return *progress;
       }
@@ -141,10 +143,10 @@ class WorkerFixture : public ::testing::Test {
   }
   // Cancels the running job and expects it to end within a second, before it completed anything of its stage.
   void ExpectPromptCancel(const std::string& stage) {
-    const std::optional<Progress> last = board_.Get(kJob);
+    const std::optional<Progress> last = board_.Get(job_);
     const absl::Time asked = absl::Now();
     ASSERT_TRUE(Cancel().ok());
-    worker_.Notify(kJob);
+    worker_.Notify(job_);
     AwaitState(v1::Job::CANCELLED);
     EXPECT_LT(absl::Now() - asked, absl::Seconds(1));
     ASSERT_TRUE(last.has_value());
@@ -187,6 +189,17 @@ class WorkerFixture : public ::testing::Test {
     return kinds;
   }
 
+  v1::LedgerEntry LastEntry() {
+    v1::LedgerEntry last;
+    EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                  DPAR_ASSIGN_OR_RETURN(const std::vector<v1::LedgerEntry> entries,
+                                        ListEntriesBefore(t, kBudget, int64_t{1} << 40, 1));
+                  last = entries.at(0);
+                  return absl::OkStatus();
+                }).ok());
+    return last;
+  }
+
   static WorkerOptions Options() {
     WorkerOptions options;
     options.max_attempts = 2;
@@ -197,7 +210,7 @@ class WorkerFixture : public ::testing::Test {
   }
   // Whether any attempt left files.
   bool HasFiles() const {
-    const std::filesystem::path job = std::filesystem::path(store_.directory().AttemptDirectory(kJob, 1)).parent_path();
+    const std::filesystem::path job = std::filesystem::path(store_.directory().AttemptDirectory(job_, 1)).parent_path();
     return std::filesystem::exists(job) && !std::filesystem::is_empty(job);
   }
   // Leases the job as a worker would that then dies.
@@ -217,6 +230,7 @@ class WorkerFixture : public ::testing::Test {
     return [this] { return key_; };
   }
 
+  std::string job_ = kJob;  // that Submit makes and the others ask for
   TemporaryStore store_;
   ProgressBoard board_;
   SigningKey key_ = *SigningKey::Generate();
