@@ -8,6 +8,7 @@
 #include "server/queue/queue.h"
 #include "server/services/stream_watchdog.h"
 #include "server/services/watch.h"
+#include "server/steady_time.h"
 #include "server/store/message_text.h"
 #include "server/store/read_from.h"
 #include "spdlog/spdlog.h"
@@ -17,6 +18,7 @@ namespace {
 
 // How often a job is read without a notice: notices can be lost, and other servers store progress.
 constexpr absl::Duration kPeriod = absl::Seconds(1);
+constexpr absl::Duration kWakePeriod = absl::Seconds(1);
 // Least time between two messages to a watcher; more, up to kPeriod, when many watch a job: 5,000 messages a second.
 constexpr absl::Duration kSpacing = absl::Milliseconds(100);
 constexpr absl::Duration kSpacingForOne = absl::Microseconds(200);
@@ -63,6 +65,12 @@ WatchHub::~WatchHub() {
 
 void WatchHub::Start() {
   thread_ = std::thread([this] { Loop(); });
+  // A wait of absl::Mutex that is under way lasts longer when the wall clock is set back.
+  waking_ = std::make_unique<Periodic>([this] {
+    const absl::MutexLock lock(&mutex_);
+    wake_ = true;
+    return kWakePeriod;
+  });
 }
 
 void WatchHub::Stop() {
@@ -151,10 +159,10 @@ void WatchHub::Changed(const std::string& job) {
 
 void WatchHub::Loop() {
   while (true) {
-    const absl::Time next = Look(absl::Now());
+    const absl::Time next = Look(SteadyNow());
     const absl::MutexLock lock(&mutex_);
     const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wake_ || stopping_; };
-    mutex_.AwaitWithDeadline(absl::Condition(&wanted), next);
+    mutex_.AwaitWithTimeout(absl::Condition(&wanted), next - SteadyNow());
     if (stopping_) {
       return;
     }

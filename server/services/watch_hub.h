@@ -20,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "dpar/v1/training.pb.h"
+#include "server/periodic.h"
 #include "server/store/database.h"
 #include "server/witness/witness.h"
 #include "server/worker/progress.h"
@@ -135,6 +136,7 @@ class WatchHub {
   std::map<std::string, JobPointer> jobs_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<absl::Time, std::string>> agenda_ ABSL_GUARDED_BY(mutex_);  // when which job is due
   std::thread thread_;
+  std::unique_ptr<Periodic> waking_;
 };
 
 }  // namespace dpar
