@@ -210,8 +210,8 @@ absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::Cance
       return absl::OkStatus();
     });
   });
-  if (absl::IsFailedPrecondition(cancelled)) {
-    // The refusal reveals how the job ended.
+  if (absl::IsFailedPrecondition(cancelled) || (cancelled.ok() && IsTerminal(response.state()))) {
+    // The answer reveals how the job ended; a cancel may have posted.
     DPAR_RETURN_IF_ERROR(parts_.witness.CoverJobs({name.name}));
   }
   DPAR_RETURN_IF_ERROR(cancelled);

@@ -90,6 +90,29 @@ TEST_F(LeaseTest, GivingUpSaysInWhichStateItLeavesTheJob) {
   EXPECT_EQ(give_up(LeaseAndDie(), absl::UnavailableError(""), StopCause::kNone), v1::Job::FAILED);
 }
 
+// Each such run shows its duration, and whoever fills the disk decides how many there are.
+TEST_F(LeaseTest, AShortageOfTheMachineCountsOnceItHasOpenedTheDataAsOftenAsAJobIsTried) {
+  const auto run_short = [&](bool opened) {
+    EXPECT_TRUE(Write([](Transaction& t) {
+                  return t.Execute("UPDATE jobs SET not_before = 0 WHERE name = $1", {std::string(kJob)}).status();
+                }).ok());
+    return GiveUp(store_.database(), LeaseAndDie(), {absl::CancelledError(""), StopCause::kShortage, opened},
+                  /*max_attempts=*/2)
+        .value();
+  };
+  ASSERT_TRUE(Submit(5).ok());
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(run_short(/*opened=*/true), v1::Job::QUEUED);
+    EXPECT_EQ(Job().attempts(), 0);
+  }
+  EXPECT_EQ(run_short(/*opened=*/true), v1::Job::QUEUED);
+  EXPECT_EQ(Job().attempts(), 1);
+  EXPECT_EQ(run_short(/*opened=*/false), v1::Job::QUEUED);
+  EXPECT_EQ(Job().attempts(), 1) << "the data was not opened";
+  EXPECT_EQ(run_short(/*opened=*/true), v1::Job::FAILED);
+  EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN, Entry::RESERVE, Entry::POST));
+}
+
 TEST_F(LeaseTest, AReleaseThatIsRepeatedIsFoundAndNotPostedAgain) {
   ASSERT_TRUE(Submit(5).ok());
   const StoredJob stored = LeaseAndDie();

@@ -120,6 +120,13 @@ absl::StatusOr<v1::Job::State> FailDamaged(Transaction& transaction, const Endin
                              : FailUnopened(transaction, ending, kDamaged, "the dataset's file is damaged");
 }
 
+// A stop of the server is the operator's. A shortage may be a caller's doing, who fills the disk and watches how long
+// runs on the data take; so those are free as often as a job is tried.
+bool IsNoAttempt(const Ending& ending, const FailedAttempt& attempt, int max_attempts) {
+  return attempt.stopped == StopCause::kShutdown ||
+         (attempt.stopped == StopCause::kShortage && (!attempt.opened || ending.openings <= max_attempts));
+}
+
 absl::StatusOr<v1::Job::State> Settle(Transaction& transaction, const StoredJob& now, const std::string& dataset,
                                       const FailedAttempt& attempt, int max_attempts) {
   const Ending ending{now, now.openings - (attempt.opened ? 0 : 1), WorkerNow()};
@@ -129,7 +136,7 @@ absl::StatusOr<v1::Job::State> Settle(Transaction& transaction, const StoredJob&
   if (nothing_left && now.cancel_requested) {
     return Cancel(transaction, ending);
   }
-  if (stopped && attempt.stopped == StopCause::kShutdown) {
+  if (stopped && IsNoAttempt(ending, attempt, max_attempts)) {
     DPAR_RETURN_IF_ERROR(
         Requeue(transaction, now.job.name(), /*count_attempt=*/false, attempt.opened, ending.context.time));
     return v1::Job::QUEUED;

@@ -217,9 +217,9 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
   }
   StopCause stopped = attempt.cause();
   if (absl::IsUnavailable(cause) && !CheckMachine(directory_.root()).ok()) {
-    // No attempt: as after a shutdown, the job is queued again, and leased when the machine has room.
+    // The job is queued again, and leased when the machine has room.
     cause = absl::CancelledError("the machine ran short");
-    stopped = StopCause::kShutdown;
+    stopped = StopCause::kShortage;
   }
   // Nothing was released and nothing will be: files go before the job's end is visible.
   RemoveFiles(attempt.stored());
