@@ -32,8 +32,8 @@ namespace {
 
 constexpr int64_t kMaxPriority = 100;
 // Plans of a tenant that are made or wait, and plans of all tenants that wait.
-constexpr int64_t kMaxPlansOfTenant = 16;
-constexpr size_t kMaxPlansWaiting = 128;
+constexpr int64_t kMaxPlansOfTenant = 64;
+constexpr size_t kMaxPlansWaiting = 256;
 constexpr double kMaxPlanningSeconds = 60;
 // Memory of one plan, rounded up; plans made at once take at most an eighth of that for jobs.
 constexpr int64_t kPlanBytes = int64_t{512} << 20;

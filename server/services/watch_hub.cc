@@ -159,7 +159,7 @@ void WatchHub::Changed(const std::string& job) {
 
 void WatchHub::Loop() {
   while (true) {
-    const absl::Time next = Look(SteadyNow());
+    const absl::Time next = Look(SteadyNow(), absl::Now());
     const absl::MutexLock lock(&mutex_);
     const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wake_ || stopping_; };
     mutex_.AwaitWithTimeout(absl::Condition(&wanted), next - SteadyNow());
@@ -169,15 +169,15 @@ void WatchHub::Loop() {
   }
 }
 
-absl::Time WatchHub::Look(absl::Time now) {
+absl::Time WatchHub::Look(absl::Time now, absl::Time time) {
   const std::map<std::string, JobPointer> due = TakeDue(now);
-  const States states = Read(due, now);
+  const States states = Read(due, time);
   Effects effects;
   absl::Time next;
   {
     const absl::MutexLock lock(&mutex_);
     for (const auto& [name, job] : due) {
-      Tell(*job, states.at(name), now, effects);
+      Tell(*job, states.at(name), now, time, effects);
     }
     next = agenda_.empty() ? absl::InfiniteFuture() : agenda_.begin()->first;
   }
@@ -200,7 +200,7 @@ std::map<std::string, WatchHub::JobPointer> WatchHub::TakeDue(absl::Time now) {
   return due;
 }
 
-WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, absl::Time now) {
+WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, absl::Time time) {
   States states;
   if (jobs.empty()) {
     return states;
@@ -238,13 +238,14 @@ WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, a
       if (!progress[name].has_value() && job.has_progress()) {
         progress[name] = FromProto(job.progress());
       }
-      states.emplace(name, DescribeProgress(job, progress[name], now));
+      states.emplace(name, DescribeProgress(job, progress[name], time));
     }
   }
   return states;
 }
 
-void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state, absl::Time now, Effects& effects) {
+void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state, absl::Time now, absl::Time time,
+                    Effects& effects) {
   if (state.ok() && (job.version == 0 || !SaysTheSame(*state, job.state))) {
     job.state = *state;
     ++job.version;
@@ -252,8 +253,8 @@ void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state,
   std::shared_ptr<v1::WatchJobResponse> shared;
   if (state.ok()) {
     shared = std::make_shared<v1::WatchJobResponse>(*state);
-    shared->set_sequence(absl::ToUnixMicros(now));
-    *shared->mutable_time() = ToTimestamp(absl::ToUnixMicros(now));
+    shared->set_sequence(absl::ToUnixMicros(time));
+    *shared->mutable_time() = ToTimestamp(absl::ToUnixMicros(time));
   }
   const std::set<std::shared_ptr<Watch>> watches = job.watches;
   for (const std::shared_ptr<Watch>& watch : watches) {

@@ -67,7 +67,7 @@ TEST_F(PlanningTest, APlanStopsWhenItsCallerGoes) {
 TEST_F(PlanningTest, ManyPlansOfATenantDelayNoOtherAndTakeBoundedMemory) {
   ASSERT_TRUE(ForgetPeakMemory(server().pid()));
   const int64_t before = MemoryOf(server().pid(), "VmRSS");
-  std::vector<grpc::Status> statuses(40);
+  std::vector<grpc::Status> statuses(88);
   std::vector<std::thread> callers;
   for (grpc::Status& status : statuses) {
     callers.emplace_back([&] { status = Plan(DryRun(150), absl::Seconds(8)); });
