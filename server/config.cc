@@ -410,6 +410,11 @@ absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& argum
   Invocation invocation;
   Config& config = invocation.config;
   config.limits.max_job_bytes = DefaultJobBytes();
+  // A checked graph is in memory, as read and in canonical form.
+  constexpr int64_t kCheckedEntryBytes = 32;
+  const int64_t entries = config.limits.max_job_bytes / kCheckedEntryBytes;
+  config.limits.max_feature_entries = std::min(config.limits.max_feature_entries, entries);
+  config.limits.max_edges = std::min(config.limits.max_edges, entries);
   CLI::App app("dpard trains node classifiers on private graphs under node-level differential privacy.", "dpard");
   app.footer(
       "A flag goes before the environment variable named beside it, that before the file, that before the "

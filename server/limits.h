@@ -51,6 +51,8 @@ inline constexpr size_t kMaxAdmissionsWaiting = 4'096;
 inline constexpr int kStreamWindowBytes = 8 << 20;
 inline constexpr int kMaxFrameBytes = 1 << 20;
 inline constexpr int kMaxServerThreads = 512;
+// Bytes that gRPC holds for all connections together. Beyond it, streams are cut off.
+inline constexpr size_t kMaxCallBytes = 256 << 20;
 
 }  // namespace dpar
 

@@ -16,6 +16,7 @@
 //   Monitor           metrics and health over plain HTTP                server/observe/monitor.h
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
 //   WatchHub          all watchers of jobs                              server/services/watch_hub.h
+//   ThreadShortage    whether calls were refused for lack of a thread   server/services/thread_shortage.h
 //   Listener          gRPC's server with every service of the API       server/services/listener.h
 //   SpendLog, ChainChecker, Refusals, Overviews: what the page shows    server/page
 //   PageServer        the page, over TLS                                server/page/page_server.h
@@ -59,6 +60,7 @@
 #include "server/directory_lock.h"
 #include "server/files.h"
 #include "server/http/http_server.h"
+#include "server/machine.h"
 #include "server/observe/audit_log.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
@@ -77,6 +79,7 @@
 #include "server/services/stream_limiter.h"
 #include "server/services/stream_watchdog.h"
 #include "server/services/task_line.h"
+#include "server/services/thread_shortage.h"
 #include "server/services/watch_hub.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
@@ -184,7 +187,7 @@ v1::ServerInfo DescribeServer(const Limits& limits) {
   return info;
 }
 
-WorkerOptions WorkerOptionsOf(const Config& config) {
+WorkerOptions WorkerOptionsOf(const Config& config, Metrics& metrics, Witness& witness) {
   const int cores = HardwareThreads();
   WorkerOptions options;
   options.max_attempts = static_cast<int>(config.limits.max_attempts);
@@ -196,6 +199,8 @@ WorkerOptions WorkerOptionsOf(const Config& config) {
   options.max_running_jobs = config.limits.max_running_jobs;
   options.total_bytes = config.limits.max_job_bytes;
   options.lease = absl::Seconds(config.lease_seconds);
+  options.metrics = &metrics;
+  options.witness = &witness;
   return options;
 }
 
@@ -238,8 +243,8 @@ absl::Status StartMonitor(const Config& config, const std::string& address_file,
 }
 
 absl::Status Listen(const Config& config, const TlsFiles& tls, const ServiceParts& parts, SigningKeys& keys,
-                    const Refusals& refusals, int slots, Monitor& monitor, AuditLog& audit, std::atomic<bool>& stopping,
-                    const sigset_t& signals) {
+                    const Refusals& refusals, int slots, Monitor& monitor, ThreadShortage& shortage, AuditLog& audit,
+                    std::atomic<bool>& stopping, const sigset_t& signals) {
   const DataDirectory& directory = parts.directory;
   SpendLog spend(parts.database);
   spend.Start();
@@ -248,7 +253,7 @@ absl::Status Listen(const Config& config, const TlsFiles& tls, const ServicePart
   Overviews overviews({parts.database, spend, chains, refusals, stopping},
                       {DPAR_VERSION, absl::Now(), slots, CertificateExpiry(tls.server.certificate)});
   OverviewServiceImpl overview(parts, overviews);
-  Listener listener(parts, DescribeServer(config.limits), keys, overview);
+  Listener listener(parts, DescribeServer(config.limits), keys, overview, shortage);
   PageServer page(parts.gate, {listener.server_info(), overview, listener.budgets(), listener.training()});
   HttpServer page_http([&page](const HttpRequest& request) { return page.Answer(request); }, kPageThreads);
   const std::string page_address = AddressFileOf("page", config, directory);
@@ -275,6 +280,16 @@ absl::Status Listen(const Config& config, const TlsFiles& tls, const ServicePart
   return RemoveTree(address_file);
 }
 
+// What readiness asks for beside the store.
+std::vector<Monitor::Need> NeedsOf(Witness& witness, const DataDirectory& directory, const ThreadShortage& shortage) {
+  return {
+      {"witness", "1 while what is spent can be marked, 0 while it cannot.", [&witness] { return witness.Writes(); }},
+      {"machine", "1 while there are descriptors, memory and disk to work with, 0 while there are not.",
+       [&directory] { return CheckMachine(directory.root()).ok(); }},
+      {"threads", "1 while there is a thread for every call, 0 when one was refused in the last seconds.",
+       [&shortage] { return !shortage.Recent(); }}};
+}
+
 absl::Status Serve(const Config& config, const DataDirectory& directory, Database& database, const sigset_t& signals) {
   // Before a job runs that could not end with a bad key or certificate.
   SigningKeys keys(directory);
@@ -293,9 +308,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   janitor.Start();
   ProgressBoard progress(
       [&metrics](const std::string& stage, absl::Duration took) { metrics.StageEnded(stage, took); });
-  WorkerOptions worker_options = WorkerOptionsOf(config);
-  worker_options.metrics = &metrics;
-  worker_options.witness = &witness;
+  const WorkerOptions worker_options = WorkerOptionsOf(config, metrics, witness);
   Worker worker(
       database, directory, [&keys] { return keys.Current(); }, progress, worker_options);
   const bool works = config.parts != Config::Parts::kNoWorker;
@@ -306,7 +319,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
     }
   });
   const absl::Cleanup stop_listening = [&database] { database.Listen(nullptr); };
-  Monitor monitor(database, metrics, [&witness] { return witness.Writes(); });
+  ThreadShortage shortage;
+  Monitor monitor(database, metrics, NeedsOf(witness, directory, shortage));
   const std::string metrics_address = AddressFileOf("metrics", config, directory);
   DPAR_RETURN_IF_ERROR(StartMonitor(config, metrics_address, monitor));
   const absl::Cleanup forget_address = [&] { RemoveTree(metrics_address).IgnoreError(); };
@@ -342,8 +356,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
                            streams,  watches,   watchdog,      hub,  admissions, worker_options.threads,
                            stopping, &metrics,  note_refusal};
   const absl::Cleanup stop_worker = [&worker] { worker.Stop(); };
-  return Listen(config, tls, parts, keys, refusals, works ? worker_options.concurrent_jobs : 0, monitor, *audit,
-                stopping, signals);
+  return Listen(config, tls, parts, keys, refusals, works ? worker_options.concurrent_jobs : 0, monitor, shortage,
+                *audit, stopping, signals);
 }
 
 absl::Status Run(const Config& config, const sigset_t& signals) {

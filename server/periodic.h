@@ -1,15 +1,17 @@
 #ifndef DPAR_SERVER_PERIODIC_H_
 #define DPAR_SERVER_PERIODIC_H_
 
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <thread>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 
 namespace dpar {
 
-// Calls `step` on its own thread until destroyed; `step` returns how long to rest.
+// Calls `step` on its own thread until destroyed; `step` returns how long to rest. Of the standard library, because
+// waits of absl::Mutex end by the wall clock, which may be set back.
 class Periodic {
  public:
   explicit Periodic(std::function<absl::Duration()> step);
@@ -18,7 +20,9 @@ class Periodic {
   Periodic& operator=(const Periodic&) = delete;
 
  private:
-  absl::Notification stop_;
+  std::mutex mutex_;
+  std::condition_variable stop_;
+  bool stopping_ = false;
   std::thread thread_;
 };
 

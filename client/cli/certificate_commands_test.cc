@@ -65,7 +65,7 @@ TEST_F(CertificateCommandsTest, BothSpellingsOfVerifySayTheSame) {
                                      Path("model.pt"), "--key", Path("key.pub")})
                              .out);
   std::vector<std::string> lines = absl::StrSplit(spelled.out, '\n', absl::SkipEmpty());
-  ASSERT_EQ(lines.size(), 9U);
+  ASSERT_EQ(lines.size(), 10U);
   const std::string last = lines.back();
   lines.pop_back();
   for (const std::string& line : lines) {

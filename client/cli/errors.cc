@@ -105,6 +105,11 @@ std::vector<std::string> TokenHints() {
           "an operator makes one: dpar token create --tenant ID --role owner"};
 }
 
+std::vector<std::string> AuthorityHints() {
+  return {"dpar login --server HOST:PORT --ca FILE   (keeps both, and a token)",
+          "export DPAR_CA=DIR/tls/ca.pem   (DIR is the server's --data-dir)"};
+}
+
 std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& context) {
   const std::string dataset = OrPlaceholder(context.dataset, "DATASET");
   const std::string job = OrPlaceholder(context.job, "JOB");
@@ -122,11 +127,7 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
                            OrPlaceholder(Get(reason.metadata, "required"), "SCOPE"), ": export DPAR_TOKEN_FILE=FILE"),
               "dpar whoami   (shows what this one was made for)"};
     case v1::INVALID_FIELD:
-      if (Get(reason.metadata, "field") == "ca") {
-        return {"dpar login --server HOST:PORT --ca FILE   (keeps both, and a token)",
-                "export DPAR_CA=DIR/tls/ca.pem   (DIR is the server's --data-dir)"};
-      }
-      return {};
+      return Get(reason.metadata, "field") == "ca" ? AuthorityHints() : std::vector<std::string>();
     case v1::INVALID_GRAPH:
       if (context.command == "graph inspect") {
         return {"dpar graph convert FILE -o graph.npz   (reads GraphML and text files, which inspect does not)"};

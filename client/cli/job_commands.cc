@@ -42,8 +42,8 @@ absl::StatusOr<int> RunCancel(Session& session, const std::string& text) {
                   << (job.failure().empty() ? "what it held of the budget was given back" : job.failure()) << "\n";
   } else {
     session.out() << job.name()
-                  << " is being stopped; a budget gives back what a job held that ran already 3 times, and "
-                  << "then posts it\nnext: dpar job watch " << IdOf(job.name()) << "\n";
+                  << " is being stopped; after a start, a budget gives a price back 3 times and then posts it\n"
+                  << "next: dpar job watch " << IdOf(job.name()) << "\n";
   }
   return kDone;
 }
@@ -148,8 +148,7 @@ CLI::App* AddList(CLI::App& parent, const std::string& name, const std::string& 
 }
 
 constexpr const char* kWatchText = "Follow a job to its end; Ctrl-C leaves it running";
-constexpr const char* kCancelText =
-    "Stop a job that has not ended; its price is given back (3 times for a budget if the job ran already)";
+constexpr const char* kCancelText = "Stop a job; its price is given back (3 times for jobs that ran)";
 
 }  // namespace
 

@@ -49,6 +49,8 @@ Json FieldJson(const Message& message, const FieldDescriptor& field) {
       return reflection.GetInt32(message, &field);
     case FieldDescriptor::CPPTYPE_INT64:
       return reflection.GetInt64(message, &field);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return reflection.GetUInt64(message, &field);
     case FieldDescriptor::CPPTYPE_BOOL:
       return reflection.GetBool(message, &field);
     case FieldDescriptor::CPPTYPE_STRING:

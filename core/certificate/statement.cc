@@ -66,8 +66,13 @@ constexpr const char* kProgress =
     "the stage and the share of it that was done, while the job ran; what is shown follows from the plan alone, when "
     "it "
     "is shown is wall-clock time";
+constexpr const char* kStoredSize =
+    "the dataset's size in storage, at least 1 MiB and rounded up to a power of two, and that it is within the "
+    "server's "
+    "limits";
 constexpr const char* kIdenticalDatasets =
-    "ledger shows which datasets of the tenant have the same content, because those share a budget";
+    "ledger shows which datasets of the tenant have the same content, because those share a budget; a private dataset "
+    "is none whose content the tenant declared public before";
 constexpr const char* kBudgetScope =
     "one budget for all identical content of the tenant; content that differs in any way has a budget of its own";
 
@@ -112,7 +117,7 @@ Json Unprotected(const Statement& statement) {
   add("steps", plan.steps());
   add("job parameters", "all of mechanism.plan and event");
   add("wall-clock time", "when the job was queued, started and ended, and how often it was started");
-  add("stored size", "the dataset's size in storage, rounded up to a power of two");
+  add("stored size", kStoredSize);
   add("progress", kProgress);
   add("identical datasets", kIdenticalDatasets);
   if (statement.max_degree > 0) {

@@ -92,8 +92,12 @@ TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   EXPECT_EQ(list[5]["value"], "every slot trains; none is held out");
   EXPECT_EQ(list[6], (Json{{"quantity", "steps"}, {"value", 97}}));
   EXPECT_EQ(list[8]["quantity"], "wall-clock time");
+  EXPECT_EQ(list[9]["value"],
+            "the dataset's size in storage, at least 1 MiB and rounded up to a power of two, and that it is within the "
+            "server's limits");
   EXPECT_EQ(list[10]["quantity"], "progress");
   EXPECT_EQ(list[11]["quantity"], "identical datasets");
+  EXPECT_THAT(list[11]["value"].get<std::string>(), HasSubstr("none whose content the tenant declared public before"));
 }
 
 TEST(StatementTest, SaysHowTheHeldOutSlotsWereDrawn) {

@@ -22,14 +22,18 @@ namespace {
 constexpr double kLeastNoise = 2 * kMinNoiseMultiplier;
 constexpr double kMostPublishedNoise = 1e6;
 
-// Where event_of(x) fails, the accountant refuses the empty event in its place.
+// Where event_of(x) fails, or nobody waits for the result, the accountant refuses the empty event in its place.
 absl::StatusOr<double> LeastNoise(const std::function<absl::StatusOr<v1::PrivacyEvent>(double)>& event_of,
-                                  double epsilon, double delta) {
-  DPAR_ASSIGN_OR_RETURN(
-      const double noise,
-      CalibrateNoise([&](double x) { return event_of(std::max(x, kLeastNoise)).value_or(v1::PrivacyEvent()); }, epsilon,
-                     delta));
-  return std::max(noise, kLeastNoise);
+                                  double epsilon, double delta, const KeepGoing& keep_going) {
+  const auto event_at = [&](double x) {
+    return keep_going() ? event_of(std::max(x, kLeastNoise)).value_or(v1::PrivacyEvent()) : v1::PrivacyEvent();
+  };
+  const absl::StatusOr<double> noise = CalibrateNoise(event_at, epsilon, delta);
+  if (!noise.ok() && !keep_going()) {
+    return absl::CancelledError("nobody waits for the plan any more");
+  }
+  DPAR_RETURN_IF_ERROR(noise.status());
+  return std::max(*noise, kLeastNoise);
 }
 
 void SetStructureNoise(double x, v1::StructurePlan& structure, bool has_values) {
@@ -146,18 +150,18 @@ absl::Status CalibrateRivalAsPublished(double epsilon, const PublicSizes& sizes,
 
 }  // namespace
 
-absl::Status CalibrateEvaluation(double epsilon, v1::Plan& plan) {
+absl::Status CalibrateEvaluation(double epsilon, v1::Plan& plan, const KeepGoing& keep_going) {
   v1::Plan candidate = plan;
   const auto event_of = [&](double x) {
     candidate.mutable_evaluation()->set_noise_stddev(x);
     return EvaluationEvent(candidate);
   };
-  DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, plan.delta()));
+  DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, plan.delta(), keep_going));
   plan.mutable_evaluation()->set_noise_stddev(noise);
   return absl::OkStatus();
 }
 
-absl::Status CalibrateStructure(double epsilon, v1::Plan& plan) {
+absl::Status CalibrateStructure(double epsilon, v1::Plan& plan, const KeepGoing& keep_going) {
   v1::Plan candidate = plan;
   const auto event_of = [&](double x) -> absl::StatusOr<v1::PrivacyEvent> {
     SetStructureNoise(x, *candidate.mutable_structure(), HasValues(plan));
@@ -165,7 +169,7 @@ absl::Status CalibrateStructure(double epsilon, v1::Plan& plan) {
                           PrivateRowsEvent(StructureOptions(candidate), plan.training_slots()));
     return MakeNodeSamplingEvent(plan.node_sampling_rate(), rows);
   };
-  DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, plan.delta()));
+  DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, plan.delta(), keep_going));
   SetStructureNoise(noise, *plan.mutable_structure(), HasValues(plan));
   return absl::OkStatus();
 }
@@ -182,7 +186,7 @@ absl::Status CalibrateMean(double mu, const PublicSizes& sizes, v1::Plan& plan) 
   return absl::OkStatus();
 }
 
-absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan) {
+absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan, const KeepGoing& keep_going) {
   v1::Plan candidate = plan;
   double epsilon = plan.epsilon();
   double delta = plan.delta();
@@ -203,7 +207,7 @@ absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan) {
     return PlanEvent(candidate, sizes);
   };
   DPAR_RETURN_IF_ERROR(event_of(1).status());
-  DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, delta));
+  DPAR_ASSIGN_OR_RETURN(const double noise, LeastNoise(event_of, epsilon, delta, keep_going));
   SetNoise(noise, plan);
   DPAR_ASSIGN_OR_RETURN(*plan.mutable_event(), PlanEvent(plan, sizes));
   if (plan.has_evaluation() && plan.node_sampling_rate() != 1) {

@@ -215,7 +215,22 @@ double LogitNoise(const v1::Plan& plan) {
              : walk * plan.noise_multiplier() * plan.gradient_clip() / ((1 - plan.momentum()) * plan.batch_size());
 }
 
-absl::Status PlanNoise(const v1::TrainingSpec& spec, const PublicSizes& sizes, v1::Plan& plan) {
+absl::Status CheckPlanningTime(const v1::Plan& plan, double max_seconds) {
+  const double seconds = PlanningSeconds(plan);
+  if (seconds <= max_seconds) {
+    return absl::OkStatus();
+  }
+  return MakeError(
+      absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
+      absl::StrCat("planning this job would take about ", std::ceil(seconds), " seconds and may take ", max_seconds,
+                   "; choose a smaller max_occurrence, no node_sampling_rate, or full batches"),
+      {{"limit", "max_planning_seconds"},
+       {"maximum", absl::StrCat(max_seconds)},
+       {"estimate", absl::StrCat(std::ceil(seconds))}});
+}
+
+absl::Status PlanNoise(const v1::TrainingSpec& spec, const PublicSizes& sizes, const KeepGoing& keep_going,
+                       v1::Plan& plan) {
   if (plan.non_private()) {
     return absl::OkStatus();
   }
@@ -223,9 +238,9 @@ absl::Status PlanNoise(const v1::TrainingSpec& spec, const PublicSizes& sizes, v
     DPAR_RETURN_IF_ERROR(CalibrateAsPublished(spec.epsilon(), sizes, plan));
   } else {
     if (plan.has_structure()) {
-      DPAR_RETURN_IF_ERROR(CalibrateStructure(plan.structure().share() * plan.epsilon(), plan));
+      DPAR_RETURN_IF_ERROR(CalibrateStructure(plan.structure().share() * plan.epsilon(), plan, keep_going));
     }
-    DPAR_RETURN_IF_ERROR(CalibrateTraining(sizes, plan));
+    DPAR_RETURN_IF_ERROR(CalibrateTraining(sizes, plan, keep_going));
   }
   if (plan.accountant() == v1::AS_PUBLISHED) {
     DPAR_ASSIGN_OR_RETURN(const double published, PublishedEpsilon(plan));
@@ -236,7 +251,19 @@ absl::Status PlanNoise(const v1::TrainingSpec& spec, const PublicSizes& sizes, v
 
 }  // namespace
 
-absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree) {
+double PlanningSeconds(const v1::Plan& plan) {
+  constexpr double kOfAnyPlan = 1;
+  constexpr double kOfRow = 0.3;
+  constexpr double kOfNodeSample = 6;
+  if (plan.non_private()) {
+    return 0;
+  }
+  const double rows = plan.sampling_rate() < 1 ? static_cast<double>(plan.rows_per_node()) : 1;
+  return kOfAnyPlan + kOfRow * rows * (plan.node_sampling_rate() < 1 ? kOfNodeSample : 1);
+}
+
+absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree,
+                                  const PlanningBounds& bounds) {
   DPAR_RETURN_IF_ERROR(ValidateSpec(spec, sizes));
   const bool automatic = spec.method() == v1::AUTO || spec.method() == v1::METHOD_UNSPECIFIED;
   const MethodTraits& method = *FindMethod(automatic ? v1::FEATURES : spec.method());
@@ -260,16 +287,18 @@ absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSize
   PlanModel(options, plan);
   DPAR_RETURN_IF_ERROR(PlanRival(options, method, max_degree, plan));
   DPAR_RETURN_IF_ERROR(PlanBatches(options, plan));
+  DPAR_RETURN_IF_ERROR(CheckPlanningTime(plan, bounds.max_seconds));
   if (plan.has_evaluation() && !plan.non_private()) {
     if (spec.preset() == v1::PAPER) {
       return InvalidField("evaluation", "the preset PAPER has no charged evaluation; leave it unset");
     }
-    DPAR_RETURN_IF_ERROR(CalibrateEvaluation(spec.evaluation().budget_share() * spec.epsilon(), plan));
+    DPAR_RETURN_IF_ERROR(
+        CalibrateEvaluation(spec.evaluation().budget_share() * spec.epsilon(), plan, bounds.keep_going));
   }
   DPAR_ASSIGN_OR_RETURN(const double mu, TrainingMu(spec, plan));
   DPAR_ASSIGN_OR_RETURN(const double training_mu, PlanMean(spec, options, sizes, mu, plan));
   PlanSteps(options, training_mu, plan);
-  DPAR_RETURN_IF_ERROR(PlanNoise(spec, sizes, plan));
+  DPAR_RETURN_IF_ERROR(PlanNoise(spec, sizes, bounds.keep_going, plan));
   plan.set_logit_noise(LogitNoise(plan));
   return plan;
 }

@@ -2,6 +2,9 @@
 #ifndef DPAR_CORE_PLAN_PLAN_H_
 #define DPAR_CORE_PLAN_PLAN_H_
 
+#include <functional>
+#include <limits>
+
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
 #include "dpar/v1/training.pb.h"
@@ -26,7 +29,18 @@ namespace dpar {
 // Errors: INVALID_ARGUMENT naming a field that is out of range, not of the method or contradicts another;
 // FAILED_PRECONDITION / PRIVACY_UNREACHABLE when no noise meets it; FAILED_PRECONDITION / INVALID_FIELD `method` for
 // GAP and SAGE with noise but without a degree promise (0).
-absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree = 0);
+//
+// RESOURCE_EXHAUSTED / LIMIT_EXCEEDED `max_planning_seconds` before the work, and CANCELLED within seconds during it.
+struct PlanningBounds {
+  double max_seconds = std::numeric_limits<double>::infinity();
+  std::function<bool()> keep_going = [] { return true; };
+};
+absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSizes& sizes, int64_t max_degree = 0,
+                                  const PlanningBounds& bounds = {});
+
+// How long calibrating takes at most on one core, from the plan's public parameters: the accountant's work on a sampled
+// batch grows with the rows that one node can be in, and a sample of the nodes makes it six times as long.
+double PlanningSeconds(const v1::Plan& plan);
 
 }  // namespace dpar
 

@@ -41,7 +41,9 @@ StructureWork WorkOfStructure(const v1::Plan& plan, int threads) {
   work.scratch_bytes =
       static_cast<int64_t>(work.threads * bytes +
                            (plan.non_private() ? kExactRowsAtOnce * std::min(slots, volume) * kBytesPerExactEntry : 0));
-  work.seconds = static_cast<double>(plan.structure().appr_nodes()) * RowEdges(plan) * kSecondsPerEdge / work.threads;
+  // A row is one thread's.
+  const int64_t rows_of_thread = (plan.structure().appr_nodes() + work.threads - 1) / work.threads;
+  work.seconds = static_cast<double>(rows_of_thread) * RowEdges(plan) * kSecondsPerEdge;
   return work;
 }
 

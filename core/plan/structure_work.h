@@ -16,7 +16,7 @@ inline constexpr int64_t kExactRowsAtOnce = 64;
 struct StructureWork {
   int threads = 1;            // to use, of those offered: fewer where their scratch memory would be large
   int64_t scratch_bytes = 0;  // most that the solvers of these threads hold, and exact rows
-  double seconds = 0;         // earliest end: what all rows at their ceilings take on an x86-64 core
+  double seconds = 0;         // earliest end: what all rows at their ceilings take on these threads
 };
 
 // `plan` has a structure. `threads` >= 1 are offered.

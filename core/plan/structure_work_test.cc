@@ -47,10 +47,19 @@ TEST(StructureWork, FollowsFromThePlanAlone) {
   EXPECT_EQ(one.threads, 1);
   EXPECT_EQ(one.scratch_bytes, 10'001 * 320 + 10'000 * 12);
   const StructureWork four = WorkOfStructure(MustPlan(Spec(), 100'000), 4);
-  EXPECT_NEAR(four.seconds, one.seconds / 4, 1e-6);
+  EXPECT_NEAR(four.seconds, 18 * 80'000 * 20e-9, 1e-6) << "a thread has up to 18 of the rows";
   EXPECT_EQ(four.scratch_bytes, 4 * one.scratch_bytes);
   // Few slots have few edges: 16 N^2 / alpha of them.
   EXPECT_NEAR(WorkOfStructure(MustPlan(Spec(), 20), 1).seconds, 20 * 16 * 400 * 4 * 20e-9, 1e-9);
+}
+
+// A row is one thread's: more threads do not end it sooner, so the earliest end must not come sooner either.
+TEST(StructureWork, EndsNoEarlierThanOneRowOnOneThread) {
+  v1::TrainingSpec spec = Spec();
+  spec.mutable_options()->set_appr_nodes(1);
+  const v1::Plan plan = MustPlan(spec, 100'000);
+  EXPECT_NEAR(WorkOfStructure(plan, 1).seconds, 80'000 * 20e-9, 1e-9);
+  EXPECT_EQ(WorkOfStructure(plan, 64).seconds, WorkOfStructure(plan, 1).seconds);
 }
 
 TEST(StructureWork, UsesFewerThreadsWhereTheirScratchMemoryWouldBeLarge) {

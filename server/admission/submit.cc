@@ -8,7 +8,6 @@
 #include "absl/strings/str_format.h"
 #include "core/certificate/digest.h"
 #include "core/error.h"
-#include "core/plan/plan.h"
 #include "core/plan/plan_event.h"
 #include "core/privacy/accountant.h"
 #include "core/privacy/budget.h"
@@ -130,7 +129,8 @@ v1::Job AsSubmitted(v1::Job job) {
 
 }  // namespace
 
-absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec, const JobLimits& limits) {
+absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec, const JobLimits& limits,
+                                   const PlanningBounds& bounds) {
   DPAR_ASSIGN_OR_RETURN(const PlanningBasis basis, ReadFrom(database, [&](Transaction& transaction) {
                           return LoadBasis(transaction, spec.dataset());
                         }));
@@ -152,7 +152,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   }
   v1::Plan& plan = *job.mutable_plan();
   const PublicSizes sizes{dataset.node_count(), dataset.feature_count(), dataset.class_count()};
-  DPAR_ASSIGN_OR_RETURN(plan, MakePlan(job.spec(), sizes, dataset.max_degree()));
+  DPAR_ASSIGN_OR_RETURN(plan, MakePlan(job.spec(), sizes, dataset.max_degree(), bounds));
   if (basis.account.has_value()) {
     DPAR_RETURN_IF_ERROR(CheckDelta(plan.delta(), basis.account->terms.cap_delta));
     DPAR_ASSIGN_OR_RETURN(planned.price, MakePrice(plan.event(), plan.epsilon(), plan.delta(), basis.account->terms));

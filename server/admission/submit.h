@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "core/plan/plan.h"
 #include "dpar/v1/training.pb.h"
 #include "server/ledger/ledger.h"
 #include "server/queue/queue.h"
@@ -32,7 +33,9 @@ struct JobLimits {
 // meanwhile. FAILED_PRECONDITION / INVALID_FIELD for a run without noise, with a seed, or with a delta
 // above the cap's, on private data.
 // RESOURCE_EXHAUSTED / LIMIT_EXCEEDED, with the estimate, for a job that needs more memory than there is.
-absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec, const JobLimits& limits);
+// `bounds` are those of MakePlan.
+absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& spec, const JobLimits& limits,
+                                   const PlanningBounds& bounds = {});
 
 // Adds the price of each stage alone and the expected running time. Takes up to seconds.
 absl::Status DescribeStages(PlannedJob& planned);

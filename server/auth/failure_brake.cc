@@ -21,6 +21,9 @@ constexpr absl::Duration kWindow = absl::Minutes(1);
 constexpr char kOtherAddresses[] = "others";
 constexpr size_t kNetworkBytes = 8;
 
+// Also when the clock was set back since.
+bool IsOver(absl::Time start, absl::Time now) { return now - start >= kWindow || now < start; }
+
 absl::Status ComeBack(const absl::Status& failure) {
   const std::optional<google::rpc::ErrorInfo> info = GetErrorInfo(failure);
   return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
@@ -78,14 +81,14 @@ bool FailureBrake::Excessive(const std::string& address, absl::Time now) {
   const absl::MutexLock lock(&mutex_);
   auto found = counts_.find(address);
   if (found == counts_.end() && counts_.size() >= options_.max_addresses) {
-    std::erase_if(counts_, [&](const auto& entry) { return now - entry.second.start >= kWindow; });
+    std::erase_if(counts_, [&](const auto& entry) { return IsOver(entry.second.start, now); });
   }
   if (found == counts_.end()) {
     const bool full = counts_.size() >= options_.max_addresses;
     found = counts_.try_emplace(full ? kOtherAddresses : address, Count{now, 0}).first;
   }
   Count& count = found->second;
-  if (now - count.start >= kWindow) {
+  if (IsOver(count.start, now)) {
     count = {now, 0};
   }
   return ++count.failures > options_.free_failures;

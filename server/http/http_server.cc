@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <list>
 #include <optional>
 #include <thread>
 
@@ -140,6 +141,17 @@ http::response<http::string_body> ResponseOf(HttpAnswer answer, bool to_head) {
   return response;
 }
 
+// A connection that waits for its caller.
+class Waiting {
+ public:
+  explicit Waiting(std::string from) : address(std::move(from)) {}
+  virtual ~Waiting() = default;
+  virtual void CutOff() = 0;
+
+  const std::string address;
+  bool waits = true;  // until its request is there
+};
+
 class Places {
  public:
   bool Take(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -150,6 +162,18 @@ class Places {
     ++taken_;
     ++by_address_[address];
     return true;
+  }
+  // In place of a connection that was cut off and is about to go.
+  bool TakeBeyond(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    ++taken_;
+    ++by_address_[address];
+    return true;
+  }
+  bool IsFullOf(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
+    const absl::MutexLock lock(&mutex_);
+    const auto found = by_address_.find(address);
+    return found != by_address_.end() && found->second >= kMaxOfAddress;
   }
   void Return(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
     const absl::MutexLock lock(&mutex_);
@@ -167,15 +191,15 @@ class Places {
 
 // One request and its answer. Lives while an operation on its socket, or its handler, is under way.
 template <typename Stream>
-class Connection : public std::enable_shared_from_this<Connection<Stream>> {
+class Connection : public Waiting, public std::enable_shared_from_this<Connection<Stream>> {
  public:
   template <typename... Tls>
   Connection(tcp::socket socket, const tcp::endpoint& peer, Places& places, asio::thread_pool& pool,
              const HttpServer::Handler& handler, Tls&... tls)
-      : stream_(std::move(socket), tls...),
-        address_(peer.address().to_string()),
-        peer_(peer.address().is_v6() ? absl::StrCat("ipv6:[", address_, "]:", peer.port())
-                                     : absl::StrCat("ipv4:", address_, ":", peer.port())),
+      : Waiting(peer.address().to_string()),
+        stream_(std::move(socket), tls...),
+        peer_(peer.address().is_v6() ? absl::StrCat("ipv6:[", address, "]:", peer.port())
+                                     : absl::StrCat("ipv4:", address, ":", peer.port())),
         places_(places),
         pool_(pool),
         handler_(handler) {
@@ -183,9 +207,11 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
     // Bodies are refused, not read.
     parser_.body_limit(std::numeric_limits<uint64_t>::max());
   }
-  ~Connection() { places_.Return(address_); }
+  ~Connection() override { places_.Return(address); }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
+
+  void CutOff() override { Lowest().close(); }
 
   void Begin() {
     Lowest().expires_after(kPatience);
@@ -215,6 +241,7 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   void Handle() {
+    waits = false;
     asio::post(pool_, [self = this->shared_from_this()] {
       HttpAnswer answer;
       try {
@@ -261,7 +288,6 @@ class Connection : public std::enable_shared_from_this<Connection<Stream>> {
   }
 
   Stream stream_;
-  const std::string address_;
   const std::string peer_;
   Places& places_;
   asio::thread_pool& pool_;
@@ -369,16 +395,37 @@ class HttpServer::Library {
     accepting_ = true;
   }
 
+  // Cuts off the connection that waits longest, of this address where it has as many as it may; false without one.
+  bool MakeRoom(const std::string& address) {
+    const bool own = places_.IsFullOf(address);
+    const auto oldest = absl::c_find_if(waiting_, [&](const std::weak_ptr<Waiting>& one) {
+      const std::shared_ptr<Waiting> connection = one.lock();
+      return connection != nullptr && (!own || connection->address == address);
+    });
+    if (oldest == waiting_.end()) {
+      return false;
+    }
+    oldest->lock()->CutOff();
+    waiting_.erase(oldest);
+    return true;
+  }
+
   void Take(tcp::socket socket) {
     error_code error;
     const tcp::endpoint peer = socket.remote_endpoint(error);
     const std::string address = error ? "" : peer.address().to_string();
-    if (error || !places_.Take(address)) {
+    std::erase_if(waiting_, [](const std::weak_ptr<Waiting>& one) {
+      const std::shared_ptr<Waiting> connection = one.lock();
+      return connection == nullptr || !connection->waits;
+    });
+    // Callers who say nothing give way to new ones, so that health answers whatever others do.
+    if (error || !(places_.Take(address) || (MakeRoom(address) && places_.TakeBeyond(address)))) {
       return;
     }
     absl::Cleanup give_back = [&] { places_.Return(address); };
     const auto begin = [&](auto connection) {
       std::move(give_back).Cancel();  // the connection gives it back
+      waiting_.push_back(connection);
       connection->Begin();
     };
     if (tls_.has_value()) {
@@ -394,7 +441,8 @@ class HttpServer::Library {
   asio::io_context context_{1};
   asio::thread_pool pool_;
   tcp::acceptor acceptor_{context_};
-  bool accepting_ = false;  // of the context's thread
+  bool accepting_ = false;                     // of the context's thread, as is what follows
+  std::list<std::weak_ptr<Waiting>> waiting_;  // oldest first
   asio::steady_timer pause_{context_};
   std::thread thread_;
 };

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -21,8 +22,14 @@ namespace dpar {
 // Thread-safe. What is passed in outlives it.
 class Monitor {
  public:
-  // `marks_written` says whether marks can be written (server/witness); readiness asks for it too.
-  Monitor(Database& database, const Metrics& metrics, std::function<bool()> marks_written);
+  // What serving needs beside the store. Shown as dpar_NAME_up; readiness names the first one missing.
+  struct Need {
+    std::string name;
+    std::string help;
+    std::function<bool()> met;
+  };
+
+  Monitor(Database& database, const Metrics& metrics, std::vector<Need> needs);
 
   absl::StatusOr<int> Start(const std::string& host, int port);
   // Ready from Serve on, until Drain.
@@ -42,8 +49,9 @@ class Monitor {
   const Metrics& metrics_;
   StoreProbe probe_;
   BudgetMetrics budgets_;
-  const std::function<bool()> marks_written_;
-  std::atomic<bool> witness_up_ = true;
+  const std::vector<Need> needs_;
+  std::vector<std::atomic<bool>> missing_;
+  bool on_loopback_ = false;
   std::atomic<Phase> phase_ = Phase::kStarting;
   absl::Time next_accounts_ = absl::InfinitePast();
   absl::Time next_epsilon_ = absl::InfinitePast();

@@ -247,11 +247,15 @@ TEST_P(StoreMetricsTest, AServerIsReadyWhileItServesAndItsStoreAnswers) {
   flaky.fails = true;
   const Metrics metrics;
   std::atomic<bool> marks_written = true;
-  Monitor monitor(flaky, metrics, [&marks_written] { return marks_written.load(); });
+  Monitor monitor(
+      flaky, metrics,
+      {{"witness", "1 while what is spent can be marked.", [&marks_written] { return marks_written.load(); }}});
   const int port = monitor.Start("127.0.0.1", 0).value();
   const auto get = [&](const std::string& path, const std::string& method = "GET") {
     return SendHttp({.address = absl::StrCat("127.0.0.1:", port), .path = path, .method = method});
   };
+  EXPECT_EQ(SendHttp({.address = absl::StrCat("127.0.0.1:", port), .path = "/metrics", .host = "evil.example"}).status,
+            421);
   const auto await = [&](const std::string& word, int status) {
     const absl::Time deadline = absl::Now() + absl::Seconds(60);
     HttpReply answer;

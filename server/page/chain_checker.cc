@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "server/ledger/ledger.h"
+#include "server/steady_time.h"
 #include "server/store/read_from.h"
 
 namespace dpar {
@@ -41,7 +42,7 @@ std::optional<BudgetHead> ChainChecker::Next(const std::vector<BudgetHead>& head
 }
 
 absl::Duration ChainChecker::VerifyNext(absl::Time now) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = SteadyNow();
   if (absl::AbsDuration(now - heads_time_) >= kListLife) {
     absl::StatusOr<std::vector<BudgetHead>> heads =
         ReadFrom(database_, [](Transaction& transaction) { return ListBudgetHeads(transaction); });
@@ -75,7 +76,7 @@ absl::Duration ChainChecker::VerifyNext(absl::Time now) {
     const absl::MutexLock lock(&mutex_);
     verified_[next->budget_id] = std::move(verified);
   }
-  return std::max(absl::ZeroDuration(), kRestForOne * (absl::Now() - start));
+  return std::max(absl::ZeroDuration(), kRestForOne * (SteadyNow() - start));
 }
 
 ChainChecker::Summary ChainChecker::Summarise(const std::string& tenant) const {

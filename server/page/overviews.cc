@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "core/status_macros.h"
+#include "server/steady_time.h"
 #include "server/store/datasets.h"
 #include "server/store/message_text.h"
 #include "server/store/read_from.h"
@@ -289,10 +290,10 @@ void Overviews::AddEquivalents(UsagePage& page) {
       }
     }
   }
-  const absl::Time deadline = absl::Now() + kAccountantPatience;
+  const absl::Time deadline = SteadyNow() + kAccountantPatience;
   bool computed = false;
   for (const size_t i : missing) {
-    if (computed && absl::Now() >= deadline) {
+    if (computed && SteadyNow() >= deadline) {
       return;
     }
     computed = Compute(page.budgets[i], *page.response.mutable_usage(static_cast<int>(i))) || computed;

@@ -11,6 +11,7 @@
 #include "server/page/page_files.h"
 #include "server/page/web_message.h"
 #include "server/services/subject.h"
+#include "server/steady_time.h"
 
 namespace dpar {
 namespace {
@@ -121,7 +122,9 @@ PageServer::PageServer(const Gate& gate, const PageServices& services, SessionOp
 HttpAnswer PageServer::Answer(const HttpRequest& request) {
   absl::string_view path = request.path;
   HttpAnswer answer;
-  if (path == kSessionPath) {
+  if ((path == kSessionPath || absl::StartsWith(path, kApiPrefix)) && !FromHere(request)) {
+    answer = Refused(kForbidden, "the request comes from another site");
+  } else if (path == kSessionPath) {
     answer = AnswerSession(request);
   } else if (request.method != "GET") {
     answer = Refused(kMethodNotAllowed, "only GET is answered here");
@@ -168,16 +171,13 @@ HttpAnswer PageServer::AnswerSession(const HttpRequest& request) {
     answer.headers.emplace_back("Allow", "POST, DELETE");
     return answer;
   }
-  if (!FromHere(request)) {
-    return Refused(kForbidden, "the request comes from another site");
-  }
-  WebCall call = CallOf(request, absl::Now());
+  WebCall call = CallOf(request, SteadyNow());
   const std::string secret = SessionSecret(request);
   HttpAnswer answer{.status = kNoContent};
   if (request.method == "DELETE") {
     call.authorization.clear();
     call.has_session = true;
-    call.session_token = sessions_.Find(secret, absl::Now()).value_or("");
+    call.session_token = sessions_.Find(secret, SteadyNow()).value_or("");
     // The cookie suffices, also when its token has expired. The answer does not reveal whether a session existed.
     if (!call.session_token.empty()) {
       gate_.Admit(call, "Page/CloseSession", nullptr, [](const Identity&) { return absl::OkStatus(); }).IgnoreError();
@@ -192,7 +192,7 @@ HttpAnswer PageServer::AnswerSession(const HttpRequest& request) {
     SecureRandom random;
     sessions_.Close(secret);
     answer.headers.emplace_back("Set-Cookie",
-                                SetCookie(sessions_.Open(caller.token, absl::Now(), random), sessions_.options().life));
+                                SetCookie(sessions_.Open(caller.token, SteadyNow(), random), sessions_.options().life));
     return absl::OkStatus();
   });
   return status.ok() ? answer : ErrorAnswer(status);
@@ -204,7 +204,7 @@ HttpAnswer PageServer::AnswerCall(const HttpRequest& request, const std::string&
     return Refused(kNotFound, "there is no such method here");
   }
   HttpAnswer answer{.content_type = kJson};
-  const absl::Status status = route->second(CallOf(request, absl::Now()), request.query, answer.body);
+  const absl::Status status = route->second(CallOf(request, SteadyNow()), request.query, answer.body);
   return status.ok() ? Tagged(request, std::move(answer), "no-store") : ErrorAnswer(status);
 }
 

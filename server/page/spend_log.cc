@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "core/status_macros.h"
+#include "server/steady_time.h"
 #include "server/store/read_from.h"
 
 namespace dpar {
@@ -132,12 +133,12 @@ std::optional<absl::Time> BudgetSpend::Exhaustion(int64_t left_units, absl::Time
 
 void SpendLog::Start() {
   following_ = std::make_unique<Periodic>([this] {
-    const absl::Time start = absl::Now();
+    const absl::Time start = SteadyNow();
     const absl::StatusOr<bool> ended = ReadSome();
     if (!ended.ok() && !absl::IsUnavailable(ended.status())) {
       spdlog::error("observe: the ledgers cannot be followed: {}", std::string(ended.status().message()));
     }
-    const absl::Duration rest = std::clamp(kRestForOne * (absl::Now() - start), absl::ZeroDuration(), kMaxRest);
+    const absl::Duration rest = std::clamp(kRestForOne * (SteadyNow() - start), absl::ZeroDuration(), kMaxRest);
     return ended.ok() && !*ended ? rest : std::max(kPeriod, rest);
   });
 }

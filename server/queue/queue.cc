@@ -1,6 +1,5 @@
 #include "server/queue/queue.h"
 
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -109,12 +108,13 @@ absl::Status Ended(const std::string& name) {
 }
 
 // Tenants with queued jobs in the order of their turns, and their running jobs. Skips through the index (state, tenant,
-// ...) from tenant to tenant, so it reads only each tenant's first queued job.
+// ...) from tenant to tenant, so it reads only each tenant's first queued job. Starts far ahead of now do not count: a
+// clock was wrong.
 struct Waiting {
   std::string tenant;
   int64_t running = 0;
 };
-absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
+absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction, absl::Time now) {
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
       transaction.Query(
@@ -124,11 +124,11 @@ absl::StatusOr<std::vector<Waiting>> WaitingTenants(Transaction& transaction) {
           "SELECT (SELECT MIN(j.tenant) FROM jobs j WHERE j.state = $1 AND j.tenant > waiting.tenant) FROM waiting "
           "WHERE waiting.tenant IS NOT NULL) "
           "SELECT w.tenant, COALESCE(r.jobs, 0) AS running, "
-          "COALESCE((SELECT MAX(s.start_time) FROM jobs s WHERE s.tenant = w.tenant AND s.start_time IS NOT NULL), 0) "
+          "COALESCE((SELECT MAX(s.start_time) FROM jobs s WHERE s.tenant = w.tenant AND s.start_time <= $3), 0) "
           "AS last_start "
           "FROM waiting w LEFT JOIN (SELECT tenant, COUNT(*) AS jobs FROM jobs WHERE state = $2 GROUP BY tenant) r "
           "ON r.tenant = w.tenant WHERE w.tenant IS NOT NULL ORDER BY running, last_start, w.tenant",
-          {kQueued, kRunning}));
+          {kQueued, kRunning, absl::ToUnixMicros(now + kLongestPause)}));
   std::vector<Waiting> waiting;
   for (const Row& row : rows) {
     RowReader reader(row);
@@ -263,7 +263,7 @@ absl::StatusOr<StoredJob> LockJob(Transaction& transaction, const std::string& n
 }
 
 absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const LeaseRequest& request) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Waiting> tenants, WaitingTenants(transaction));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Waiting> tenants, WaitingTenants(transaction, request.now));
   for (const Waiting& waiting : tenants) {
     if (waiting.running >= request.max_running_jobs) {
       break;
@@ -281,20 +281,20 @@ absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const L
   return std::nullopt;
 }
 
-absl::Status CheckLease(const StoredJob& job, int64_t lease, absl::Time now) {
-  const bool held = job.job.state() == v1::Job::RUNNING && job.lease == lease && job.lease_expire_time > now;
+absl::Status CheckLease(const StoredJob& job, int64_t lease) {
+  const bool held = job.job.state() == v1::Job::RUNNING && job.lease == lease;
   return held ? absl::OkStatus() : Ended(job.job.name());
 }
 
-absl::StatusOr<StoredJob> HoldLease(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now) {
+absl::StatusOr<StoredJob> HoldLease(Transaction& transaction, const std::string& name, int64_t lease) {
   DPAR_ASSIGN_OR_RETURN(StoredJob stored, LockJob(transaction, name));
-  DPAR_RETURN_IF_ERROR(CheckLease(stored, lease, now));
+  DPAR_RETURN_IF_ERROR(CheckLease(stored, lease));
   return stored;
 }
 
 absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now,
                                 absl::Duration duration, const std::optional<v1::JobProgress>& progress) {
-  DPAR_ASSIGN_OR_RETURN(StoredJob stored, HoldLease(transaction, name, lease, now));
+  DPAR_ASSIGN_OR_RETURN(StoredJob stored, HoldLease(transaction, name, lease));
   std::string text;
   if (progress.has_value()) {
     text = PackMessage(*progress);
@@ -305,10 +305,26 @@ absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& nam
   return stored;
 }
 
-absl::StatusOr<std::vector<StoredJob>> OrphanedJobs(Transaction& transaction, absl::Time now, bool everyone) {
-  const int64_t expired_before = everyone ? std::numeric_limits<int64_t>::max() : absl::ToUnixMicros(now);
-  return LoadJobs(transaction, "state = $1 AND lease_expire_time <= $2 ORDER BY create_time, name",
-                  {kRunning, expired_before});
+absl::StatusOr<std::vector<StoredJob>> RunningJobs(Transaction& transaction) {
+  return LoadJobs(transaction, "state = $1 ORDER BY create_time, name", {kRunning});
+}
+
+absl::StatusOr<std::vector<std::string>> ForgetFarPauses(Transaction& transaction, absl::Time now) {
+  const int64_t latest = absl::ToUnixMicros(now + kLongestPause);
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(absl::StrCat("SELECT name FROM jobs WHERE state = $1 AND not_before > $2 ORDER BY name",
+                                     transaction.skip_locked()),
+                        {kQueued, latest}));
+  std::vector<std::string> names;
+  for (const Row& row : rows) {
+    RowReader reader(row);
+    names.push_back(reader.Text());
+    DPAR_RETURN_IF_ERROR(reader.status());
+    DPAR_RETURN_IF_ERROR(
+        transaction.Execute("UPDATE jobs SET not_before = 0 WHERE name = $1", {names.back()}).status());
+  }
+  return names;
 }
 
 absl::Status Requeue(Transaction& transaction, const std::string& name, bool count_attempt, bool opened,

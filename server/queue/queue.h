@@ -2,8 +2,9 @@
 // functions run inside the caller's transaction.
 //
 // A lease's number is a fencing token: it rises with every lease of the job, and ending or renewing requires the
-// current, unexpired one. So a worker that stalled past its lease can change nothing, even if no other took the job.
-// Servers' clocks judge expiry; if they differ by less than a lease, a job may start late or twice, never end twice.
+// current one. So a worker from which a job was taken back can change nothing.
+// A server takes a job back whose lease it saw unchanged for the lease's length by its own steady clock. The stored
+// time only shows that a lease was renewed; members' clocks may differ.
 #ifndef DPAR_SERVER_QUEUE_QUEUE_H_
 #define DPAR_SERVER_QUEUE_QUEUE_H_
 
@@ -92,12 +93,17 @@ absl::StatusOr<std::optional<StoredJob>> Lease(Transaction& transaction, const L
 absl::StatusOr<StoredJob> Renew(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now,
                                 absl::Duration duration, const std::optional<v1::JobProgress>& progress);
 
-// FAILED_PRECONDITION unless the job is RUNNING under this unexpired lease. HoldLease also locks it.
-absl::Status CheckLease(const StoredJob& job, int64_t lease, absl::Time now);
-absl::StatusOr<StoredJob> HoldLease(Transaction& transaction, const std::string& name, int64_t lease, absl::Time now);
+// FAILED_PRECONDITION unless the job is RUNNING under this lease. HoldLease also locks it. No clock is asked: a lease
+// is lost when somebody takes the job back, which changes its state.
+absl::Status CheckLease(const StoredJob& job, int64_t lease);
+absl::StatusOr<StoredJob> HoldLease(Transaction& transaction, const std::string& name, int64_t lease);
 
-// RUNNING jobs whose lease expired; all with `everyone`, for the start of a server that has the store to itself.
-absl::StatusOr<std::vector<StoredJob>> OrphanedJobs(Transaction& transaction, absl::Time now, bool everyone);
+absl::StatusOr<std::vector<StoredJob>> RunningJobs(Transaction& transaction);
+
+// The longest that a job waits for its next attempt.
+inline constexpr absl::Duration kLongestPause = absl::Minutes(5);
+// Lets QUEUED jobs run that wait for longer than that: a clock was ahead when it was written. Returns their names.
+absl::StatusOr<std::vector<std::string>> ForgetFarPauses(Transaction& transaction, absl::Time now);
 
 // Queues a RUNNING job again, not before `not_before`. `count_attempt` is false after a clean shutdown, `opened` when
 // its worker knows that this attempt did not open the data.

@@ -261,13 +261,12 @@ TEST_P(QueueTest, ATenantWhoseJobsMustWaitDelaysNoOther) {
   EXPECT_EQ(LeaseNext(), "none");
 }
 
-TEST_P(QueueTest, ALeaseHoldsUntilItExpiresAndARenewalExtendsIt) {
+TEST_P(QueueTest, ALeaseHoldsUntilTheJobIsTakenBackWhateverTheClockSays) {
   ASSERT_TRUE(Add("a", 1).ok());
   LeaseNext();
-  EXPECT_TRUE(Hold("a", 1, kNow + kLease - absl::Microseconds(1)).ok());
-  EXPECT_EQ(Reason(Hold("a", 1, kNow + kLease)), "JOB_ENDED") << "though nobody else took it";
-  EXPECT_EQ(Reason(Hold("a", 2, kNow)), "JOB_ENDED");
-  EXPECT_EQ(Reason(Hold("a", 0, kNow)), "JOB_ENDED");
+  EXPECT_TRUE(Hold("a", 1).ok());
+  EXPECT_EQ(Reason(Hold("a", 2)), "JOB_ENDED");
+  EXPECT_EQ(Reason(Hold("a", 0)), "JOB_ENDED");
   const auto renew = [&](int64_t lease, absl::Time now) {
     v1::JobProgress progress;
     progress.set_stage("training");
@@ -277,37 +276,44 @@ TEST_P(QueueTest, ALeaseHoldsUntilItExpiresAndARenewalExtendsIt) {
   };
   EXPECT_TRUE(renew(1, kNow + absl::Seconds(20)).ok());
   EXPECT_EQ(Get("a").progress().completed(), 3);
-  EXPECT_TRUE(Hold("a", 1, kNow + kLease).ok());
-  EXPECT_EQ(Reason(renew(1, kNow + absl::Seconds(20) + kLease)), "JOB_ENDED") << "too late";
+  EXPECT_TRUE(Hold("a", 1).ok());
+  EXPECT_TRUE(renew(1, kNow + absl::Hours(24)).ok());
+  EXPECT_TRUE(renew(1, kNow - absl::Hours(24)).ok());
   ASSERT_TRUE(PutBack("a", true).ok());
   EXPECT_FALSE(Get("a").has_progress());
-  EXPECT_EQ(Reason(Hold("a", 1, kNow)), "JOB_ENDED");
+  EXPECT_EQ(Reason(Hold("a", 1)), "JOB_ENDED");
   LeaseNext();
   EXPECT_EQ(Stored("a").lease, 2);
   EXPECT_EQ(Reason(renew(1, kNow)), "JOB_ENDED");
-  EXPECT_TRUE(Hold("a", 2, kNow).ok());
+  EXPECT_TRUE(Hold("a", 2).ok());
 }
 
-TEST_P(QueueTest, OrphansAreJobsWhoseLeaseExpired) {
+TEST_P(QueueTest, APauseThatNoRuleCouldHaveWrittenIsForgotten) {
   ASSERT_TRUE(Add("a", 1).ok());
   ASSERT_TRUE(Add("b", 2).ok());
   LeaseNext();
-  LeaseNext(Request(kNow + absl::Seconds(5)));
-  const auto orphans = [&](absl::Time now, bool everyone) {
-    std::vector<std::string> names;
-    EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(const std::vector<StoredJob> jobs, OrphanedJobs(t, now, everyone));
-                  for (const StoredJob& stored : jobs) {
-                    names.push_back(stored.job.name().substr(18));
-                  }
-                  return absl::OkStatus();
-                }).ok());
-    return names;
-  };
-  EXPECT_THAT(orphans(kNow, false), ::testing::IsEmpty());
-  EXPECT_THAT(orphans(kNow + kLease, false), ::testing::ElementsAre("a"));
-  EXPECT_THAT(orphans(kNow + kLease + absl::Seconds(5), false), ::testing::ElementsAre("a", "b"));
-  EXPECT_THAT(orphans(kNow, true), ::testing::ElementsAre("a", "b"));
+  LeaseNext();
+  ASSERT_TRUE(PutBack("a", true, kNow + kLongestPause).ok());
+  ASSERT_TRUE(PutBack("b", true, kNow + absl::Hours(365 * 24)).ok());
+  std::vector<std::string> forgotten;
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                DPAR_ASSIGN_OR_RETURN(forgotten, ForgetFarPauses(t, kNow));
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_THAT(forgotten, ::testing::ElementsAre("tenants/acme/jobs/b"));
+  EXPECT_EQ(LeaseNext(), "acme/jobs/b");
+  EXPECT_EQ(LeaseNext(), "none");
+}
+
+TEST_P(QueueTest, AStartThatLiesFarAheadDoesNotDelayItsTenant) {
+  AddTenant("other");
+  ASSERT_TRUE(Add("a", 1).ok());
+  ASSERT_TRUE(Add("b", 2).ok());
+  ASSERT_TRUE(Add("c", 3, {.tenant = "other"}).ok());
+  ASSERT_TRUE(Add("d", 4, {.tenant = "other"}).ok());
+  ASSERT_EQ(LeaseNext(Request(kNow + absl::Hours(24))), "acme/jobs/a");
+  ASSERT_TRUE(Finish("a", 1).ok());
+  ASSERT_EQ(LeaseNext(), "acme/jobs/b");
 }
 
 TEST_P(QueueTest, NoJobIsLeasedTwiceByManyAtOnce) {

@@ -18,7 +18,7 @@ namespace dpar {
 namespace {
 
 absl::Status Corrupt(const std::string& resource) {
-  return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a model file is missing or has another size",
+  return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a model file is missing or damaged",
                    {{"resource", resource}});
 }
 
@@ -64,6 +64,10 @@ absl::Status Download(const ModelFile& file, const std::string& resource, const 
   const uintmax_t actual = std::filesystem::file_size(file.path, error);
   std::ifstream content(file.path, std::ios::binary);
   if (error || static_cast<int64_t>(actual) != file.size || !content) {
+    return Corrupt(resource);
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::string sha256, Sha256File(file.path));
+  if (sha256 != file.sha256) {
     return Corrupt(resource);
   }
   return SendRange(content, file.size, file.sha256, resource, range, send);

@@ -33,7 +33,7 @@ class DownloadTest : public ::testing::Test {
     }
     const std::string path = root_ + "/model.npz";
     std::ofstream(path, std::ios::binary) << bytes_;
-    return {path, static_cast<int64_t>(size), "digest"};
+    return {path, static_cast<int64_t>(size), Sha256Hex(bytes_)};
   }
   SendChunk Collect() {
     messages_.clear();
@@ -58,12 +58,22 @@ class DownloadTest : public ::testing::Test {
   std::vector<v1::DownloadModelResponse> messages_;
 };
 
+TEST_F(DownloadTest, AModelOfItsSizeWithAnotherDigestIsNotSent) {
+  const ModelFile file = Write(1000);
+  bytes_[500] = static_cast<char>(bytes_[500] ^ 1);
+  std::ofstream(file.path, std::ios::binary) << bytes_;
+  const absl::Status status = Run(file, 0);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(GetErrorInfo(status)->reason(), "STORE_CORRUPT");
+  EXPECT_TRUE(messages_.empty());
+}
+
 TEST_F(DownloadTest, AFileArrivesInPiecesWithSizeAndDigestOnTheFirst) {
   const size_t size = 2 * static_cast<size_t>(kDownloadChunkBytes) + 5;
   ASSERT_TRUE(Run(Write(size), 0).ok());
   ASSERT_EQ(messages_.size(), 3U);
   EXPECT_EQ(messages_[0].size_bytes(), static_cast<int64_t>(size));
-  EXPECT_EQ(messages_[0].sha256(), "digest");
+  EXPECT_EQ(messages_[0].sha256(), Sha256Hex(bytes_));
   EXPECT_EQ(messages_[0].data().size(), static_cast<size_t>(kDownloadChunkBytes));
   EXPECT_EQ(messages_[1].size_bytes(), 0);
   EXPECT_EQ(messages_[1].sha256(), "");
@@ -100,7 +110,7 @@ TEST_F(DownloadTest, ALengthEndsTheRangeAndTheFileEndsTheLength) {
   ASSERT_TRUE(Run(file, 100, 50).ok());
   EXPECT_EQ(Received(), bytes_.substr(100, 50));
   EXPECT_EQ(messages_[0].size_bytes(), 1000);
-  EXPECT_EQ(messages_[0].sha256(), "digest");
+  EXPECT_EQ(messages_[0].sha256(), Sha256Hex(bytes_));
   for (const int64_t length : {int64_t{10}, int64_t{11}, std::numeric_limits<int64_t>::max()}) {
     ASSERT_TRUE(Run(file, 990, length).ok());
     EXPECT_EQ(Received(), bytes_.substr(990));

@@ -14,6 +14,7 @@
 #include "server/observe/log.h"
 #include "server/random_text.h"
 #include "server/services/status.h"
+#include "server/steady_time.h"
 
 namespace dpar {
 namespace {
@@ -102,6 +103,9 @@ grpc::Status Gate::Admit(grpc::ServerContextBase& context, absl::string_view met
                          const Handler& handler) const {
   CallScope call(*this, context, method);
   absl::Status status = call.caller().ok() ? CheckWaiting(context) : call.caller().status();
+  if (status.ok()) {
+    status = rate_.Take(call.caller()->tenant, SteadyNow());
+  }
   if (status.ok()) {
     status = RunGuarded(handler, *call.caller());
   }

@@ -18,8 +18,12 @@
 #include "server/auth/identity.h"
 #include "server/observe/audit_log.h"
 #include "server/observe/metrics.h"
+#include "server/services/call_rate.h"
 
 namespace dpar {
+
+// Calls of a tenant, and of the operators together; those of watches and of the page are limited otherwise.
+inline constexpr double kCallsPerSecond = 1'000;
 
 // What an audited call was about: a resource's name, and a fixed word or two where needed.
 struct Subject {
@@ -70,6 +74,7 @@ class Gate {
 
   const Authenticator& authenticator_;
   const CallObservers observers_;
+  mutable CallRate rate_{kCallsPerSecond};
   const std::string id_prefix_;
   mutable std::atomic<int64_t> ids_made_ = 0;
 };

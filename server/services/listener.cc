@@ -1,11 +1,11 @@
 #include "server/services/listener.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 
 #include <chrono>
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/limits.h"
@@ -18,18 +18,19 @@ constexpr std::chrono::seconds kShutdownGrace{3};
 
 }  // namespace
 
-Listener::Listener(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview)
+Listener::Listener(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview,
+                   ThreadShortage& shortage)
     : datasets_(parts),
       training_(parts),
       budgets_(parts),
       operators_(parts),
       server_info_(parts, std::move(info), keys),
-      overview_(overview) {}
+      overview_(overview),
+      shortage_(shortage) {}
 
 absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t max_message_bytes,
                                             const std::shared_ptr<grpc::ServerCredentials>& credentials) {
   grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   int port = 0;
   // Otherwise a second server on this port would silently take half of the connections.
@@ -39,13 +40,22 @@ absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t m
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
   // Without the probe, frames would stay at 16 KiB.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kMaxFrameBytes);
+  // gRPC inflates a message before it compares its size with the limit, so a stranger's kilobyte could take a gigabyte.
+  // Calls that name an encoding are refused with UNIMPLEMENTED; nothing inflates a message that is flagged anyway.
+  builder.AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddListeningPort(listen, credentials, &port);
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_message_bytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
   SetKeepalive({}, builder);
   grpc::ResourceQuota quota("dpard");
   quota.SetMaxThreads(kMaxServerThreads);
+  // gRPC takes a message in whole before it compares its size with the limit.
+  quota.Resize(kMaxCallBytes);
   builder.SetResourceQuota(quota);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(shortage_.MakeInterceptors());
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   for (grpc::Service* service : std::initializer_list<grpc::Service*>{&datasets_, &training_, &budgets_, &operators_,
                                                                       &server_info_, &overview_}) {
     builder.RegisterService(service);

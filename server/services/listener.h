@@ -1,4 +1,4 @@
-// gRPC's server with every service of the API, its health service and reflection.
+// gRPC's server with every service of the API, and its health service.
 #ifndef DPAR_SERVER_SERVICES_LISTENER_H_
 #define DPAR_SERVER_SERVICES_LISTENER_H_
 
@@ -16,6 +16,7 @@
 #include "server/services/operator_service.h"
 #include "server/services/server_service.h"
 #include "server/services/service_parts.h"
+#include "server/services/thread_shortage.h"
 #include "server/services/training_service.h"
 
 namespace dpar {
@@ -23,7 +24,8 @@ namespace dpar {
 class Listener {
  public:
   // All arguments outlive it. `overview` is served beside its own services.
-  Listener(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview);
+  Listener(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview,
+           ThreadShortage& shortage);
 
   [[nodiscard]] const ServerServiceImpl& server_info() const { return server_info_; }
   [[nodiscard]] const BudgetServiceImpl& budgets() const { return budgets_; }
@@ -45,6 +47,7 @@ class Listener {
   OperatorServiceImpl operators_;
   ServerServiceImpl server_info_;
   grpc::Service& overview_;
+  ThreadShortage& shortage_;
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
+#include "core/plain_text.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
@@ -37,10 +38,9 @@ constexpr int64_t kMaxNanos = 999'999'999;
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;  // the end of the year 9999
 
 absl::Status ValidateText(absl::string_view field, absl::string_view text, size_t low, size_t high) {
-  const bool printable = std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-  if (text.size() < low || text.size() > high || !printable) {
-    return InvalidField(field,
-                        absl::StrCat(field, " must be ", low, " to ", high, " characters without control characters"));
+  if (text.size() < low || text.size() > high || !IsPlainText(text)) {
+    return InvalidField(field, absl::StrCat(field, " must be ", low, " to ", high,
+                                            " characters without control characters or changes of direction"));
   }
   return absl::OkStatus();
 }

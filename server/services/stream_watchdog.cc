@@ -25,15 +25,10 @@ absl::Status IdleTooLong(absl::Duration patience) {
 }
 
 StreamWatchdog::StreamWatchdog(absl::Duration patience, Clock clock)
-    : patience_(patience), clock_(std::move(clock)), thread_([this] { Loop(); }) {}
-
-StreamWatchdog::~StreamWatchdog() {
-  {
-    const absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  thread_.join();
-}
+    : patience_(patience), clock_(std::move(clock)), looking_([this] {
+        CancelIdle();
+        return std::min(kLongestPeriod, patience_ / kLooksInPatience);
+      }) {}
 
 StreamWatchdog::Handle::Handle(StreamWatchdog& watchdog, std::function<void()> cancel)
     : watchdog_(watchdog), cancel_(std::move(cancel)), last_(absl::ToUnixMicros(watchdog.clock_())) {
@@ -70,19 +65,6 @@ void StreamWatchdog::CancelIdle() {
                    absl::ToInt64Seconds(patience_));
       handle->cancel_();
     }
-  }
-}
-
-void StreamWatchdog::Loop() {
-  const absl::Duration period = std::min(kLongestPeriod, patience_ / kLooksInPatience);
-  while (true) {
-    {
-      const absl::MutexLock lock(&mutex_);
-      if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), period)) {
-        return;
-      }
-    }
-    CancelIdle();
   }
 }
 

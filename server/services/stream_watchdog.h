@@ -6,14 +6,14 @@
 #include <functional>
 #include <memory>
 #include <set>
-#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/server_context.h"
+#include "server/periodic.h"
+#include "server/steady_time.h"
 
 namespace dpar {
 
@@ -27,8 +27,7 @@ class StreamWatchdog {
   using Clock = std::function<absl::Time()>;
 
   // `patience` is max_idle_seconds.
-  explicit StreamWatchdog(absl::Duration patience, Clock clock = absl::Now);
-  ~StreamWatchdog();
+  explicit StreamWatchdog(absl::Duration patience, Clock clock = SteadyNow);
   StreamWatchdog(const StreamWatchdog&) = delete;
   StreamWatchdog& operator=(const StreamWatchdog&) = delete;
 
@@ -49,7 +48,7 @@ class StreamWatchdog {
 
     StreamWatchdog& watchdog_;
     const std::function<void()> cancel_;
-    std::atomic<int64_t> last_;  // microseconds since 1970
+    std::atomic<int64_t> last_;  // microseconds of the clock
     std::atomic<bool> idle_ = false;
   };
 
@@ -62,14 +61,11 @@ class StreamWatchdog {
   void CancelIdle() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
-
   const absl::Duration patience_;
   const Clock clock_;
   absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::set<Handle*> handles_ ABSL_GUARDED_BY(mutex_);
-  std::thread thread_;
+  Periodic looking_;
 };
 
 }  // namespace dpar

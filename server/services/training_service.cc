@@ -1,5 +1,6 @@
 #include "server/services/training_service.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -9,9 +10,9 @@
 
 #include "absl/time/clock.h"
 #include "core/error.h"
+#include "core/parallel.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
-#include "server/admission/submit.h"
 #include "server/observe/metrics.h"
 #include "server/queue/queue.h"
 #include "server/resource_name.h"
@@ -30,6 +31,18 @@ namespace dpar {
 namespace {
 
 constexpr int64_t kMaxPriority = 100;
+// Plans of a tenant that are made or wait, and plans of all tenants that wait.
+constexpr int64_t kMaxPlansOfTenant = 64;
+constexpr size_t kMaxPlansWaiting = 256;
+constexpr double kMaxPlanningSeconds = 60;
+// Memory of one plan, rounded up; plans made at once take at most an eighth of that for jobs.
+constexpr int64_t kPlanBytes = int64_t{512} << 20;
+constexpr int64_t kShareOfPlans = 8;
+
+size_t PlansAtOnce(const Limits& limits) {
+  const int64_t by_memory = limits.max_job_bytes / kShareOfPlans / kPlanBytes;
+  return static_cast<size_t>(std::clamp<int64_t>(by_memory, 2, std::max(2, HardwareThreads() / 2)));
+}
 
 std::vector<std::string> Ended(const std::vector<v1::Job>& jobs) {
   std::vector<std::string> names;
@@ -54,6 +67,9 @@ absl::StatusOr<JobOutput> TakeOutput(const ServiceParts& parts, const std::strin
 }
 
 }  // namespace
+
+TrainingServiceImpl::TrainingServiceImpl(const ServiceParts& parts)
+    : parts_(parts), plans_("max_plans", kMaxPlansOfTenant), planning_(PlansAtOnce(parts.limits), kMaxPlansWaiting) {}
 
 grpc::Status TrainingServiceImpl::CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request,
                                             v1::Job* response) {
@@ -84,12 +100,10 @@ absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, con
     return ResourceNotFound(dataset.name);
   }
   DPAR_RETURN_IF_ERROR(ValidateRange("priority", int64_t{request.priority()}, -kMaxPriority, kMaxPriority));
-  const JobLimits limits{parts_.limits.max_job_bytes, parts_.job_threads};
   if (request.validate_only()) {
-    DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(parts_.database, request.spec(), limits));
+    DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanInTurn(context, request));
     DPAR_RETURN_IF_ERROR(
         parts_.database.Read([&](Transaction& transaction) { return CheckPlannedJob(transaction, planned); }));
-    DPAR_RETURN_IF_ERROR(DescribeStages(planned));
     response = std::move(planned.stored.job);
     return absl::OkStatus();
   }
@@ -102,7 +116,7 @@ absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, con
     response = *std::move(recalled);
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanJob(parts_.database, request.spec(), limits));
+  DPAR_ASSIGN_OR_RETURN(PlannedJob planned, PlanInTurn(context, request));
   planned.stored.job.set_priority(request.priority());
   // Planning took seconds. Reserve nothing for a caller that gave up and may ask again with another id.
   DPAR_RETURN_IF_ERROR(CheckWaiting(context));
@@ -111,6 +125,27 @@ absl::Status TrainingServiceImpl::Submit(const grpc::ServerContext& context, con
                                                EntryContext{caller.token, absl::Now()}));
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<PlannedJob> TrainingServiceImpl::PlanInTurn(const grpc::ServerContext& context,
+                                                           const v1::CreateJobRequest& request) {
+  const auto wanted = [&] { return !context.IsCancelled() && !parts_.stopping.load(); };
+  const auto stopped = [&](const absl::Status& status) {
+    return absl::IsCancelled(status) && parts_.stopping.load()
+               ? MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE, "the server is stopping; try again")
+               : status;
+  };
+  DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Permit> permit, plans_.Enter(request.parent()));
+  FairLine::Turn turn(planning_, request.parent());
+  DPAR_RETURN_IF_ERROR(stopped(turn.Await(wanted)));
+  absl::StatusOr<PlannedJob> planned =
+      PlanJob(parts_.database, request.spec(), {parts_.limits.max_job_bytes, parts_.job_threads},
+              {kMaxPlanningSeconds, wanted});
+  DPAR_RETURN_IF_ERROR(stopped(planned.status()));
+  if (request.validate_only()) {
+    DPAR_RETURN_IF_ERROR(DescribeStages(*planned));
+  }
+  return planned;
 }
 
 grpc::Status TrainingServiceImpl::GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
@@ -175,8 +210,8 @@ absl::Status TrainingServiceImpl::Cancel(const Identity& caller, const v1::Cance
       return absl::OkStatus();
     });
   });
-  if (absl::IsFailedPrecondition(cancelled)) {
-    // The refusal reveals how the job ended.
+  if (absl::IsFailedPrecondition(cancelled) || (cancelled.ok() && IsTerminal(response.state()))) {
+    // The answer reveals how the job ended; a cancel may have posted.
     DPAR_RETURN_IF_ERROR(parts_.witness.CoverJobs({name.name}));
   }
   DPAR_RETURN_IF_ERROR(cancelled);

@@ -2,6 +2,8 @@
 #define DPAR_SERVER_SERVICES_TRAINING_SERVICE_H_
 
 #include "dpar/v1/training.grpc.pb.h"
+#include "server/admission/submit.h"
+#include "server/fair_line.h"
 #include "server/services/service_parts.h"
 
 namespace dpar {
@@ -10,7 +12,7 @@ namespace dpar {
 class TrainingServiceImpl final
     : public v1::TrainingService::WithCallbackMethod_WatchJob<v1::TrainingService::Service> {
  public:
-  explicit TrainingServiceImpl(const ServiceParts& parts) : parts_(parts) {}
+  explicit TrainingServiceImpl(const ServiceParts& parts);
 
   grpc::Status CreateJob(grpc::ServerContext* context, const v1::CreateJobRequest* request, v1::Job* response) override;
   grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request, v1::Job* response) override;
@@ -30,12 +32,16 @@ class TrainingServiceImpl final
  private:
   absl::Status Submit(const grpc::ServerContext& context, const Identity& caller, const v1::CreateJobRequest& request,
                       v1::Job& response);
+  // Plans when the tenant's turn comes; stops when the caller goes or the server ends.
+  absl::StatusOr<PlannedJob> PlanInTurn(const grpc::ServerContext& context, const v1::CreateJobRequest& request);
   void NoteRefusal(const v1::CreateJobRequest& request, const absl::Status& status) const;
   absl::Status Cancel(const Identity& caller, const v1::CancelJobRequest& request, v1::Job& response);
   absl::Status SendModel(grpc::ServerContext& context, const Identity& caller, const v1::DownloadModelRequest& request,
                          grpc::ServerWriter<v1::DownloadModelResponse>& writer);
 
   const ServiceParts& parts_;
+  StreamLimiter plans_;
+  FairLine planning_;
 };
 
 }  // namespace dpar

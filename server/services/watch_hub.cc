@@ -8,6 +8,7 @@
 #include "server/queue/queue.h"
 #include "server/services/stream_watchdog.h"
 #include "server/services/watch.h"
+#include "server/steady_time.h"
 #include "server/store/message_text.h"
 #include "server/store/read_from.h"
 #include "spdlog/spdlog.h"
@@ -17,6 +18,7 @@ namespace {
 
 // How often a job is read without a notice: notices can be lost, and other servers store progress.
 constexpr absl::Duration kPeriod = absl::Seconds(1);
+constexpr absl::Duration kWakePeriod = absl::Seconds(1);
 // Least time between two messages to a watcher; more, up to kPeriod, when many watch a job: 5,000 messages a second.
 constexpr absl::Duration kSpacing = absl::Milliseconds(100);
 constexpr absl::Duration kSpacingForOne = absl::Microseconds(200);
@@ -63,6 +65,12 @@ WatchHub::~WatchHub() {
 
 void WatchHub::Start() {
   thread_ = std::thread([this] { Loop(); });
+  // A wait of absl::Mutex that is under way lasts longer when the wall clock is set back.
+  waking_ = std::make_unique<Periodic>([this] {
+    const absl::MutexLock lock(&mutex_);
+    wake_ = true;
+    return kWakePeriod;
+  });
 }
 
 void WatchHub::Stop() {
@@ -151,25 +159,25 @@ void WatchHub::Changed(const std::string& job) {
 
 void WatchHub::Loop() {
   while (true) {
-    const absl::Time next = Look(absl::Now());
+    const absl::Time next = Look(SteadyNow(), absl::Now());
     const absl::MutexLock lock(&mutex_);
     const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wake_ || stopping_; };
-    mutex_.AwaitWithDeadline(absl::Condition(&wanted), next);
+    mutex_.AwaitWithTimeout(absl::Condition(&wanted), next - SteadyNow());
     if (stopping_) {
       return;
     }
   }
 }
 
-absl::Time WatchHub::Look(absl::Time now) {
+absl::Time WatchHub::Look(absl::Time now, absl::Time time) {
   const std::map<std::string, JobPointer> due = TakeDue(now);
-  const States states = Read(due, now);
+  const States states = Read(due, time);
   Effects effects;
   absl::Time next;
   {
     const absl::MutexLock lock(&mutex_);
     for (const auto& [name, job] : due) {
-      Tell(*job, states.at(name), now, effects);
+      Tell(*job, states.at(name), now, time, effects);
     }
     next = agenda_.empty() ? absl::InfiniteFuture() : agenda_.begin()->first;
   }
@@ -192,7 +200,7 @@ std::map<std::string, WatchHub::JobPointer> WatchHub::TakeDue(absl::Time now) {
   return due;
 }
 
-WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, absl::Time now) {
+WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, absl::Time time) {
   States states;
   if (jobs.empty()) {
     return states;
@@ -230,13 +238,14 @@ WatchHub::States WatchHub::Read(const std::map<std::string, JobPointer>& jobs, a
       if (!progress[name].has_value() && job.has_progress()) {
         progress[name] = FromProto(job.progress());
       }
-      states.emplace(name, DescribeProgress(job, progress[name], now));
+      states.emplace(name, DescribeProgress(job, progress[name], time));
     }
   }
   return states;
 }
 
-void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state, absl::Time now, Effects& effects) {
+void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state, absl::Time now, absl::Time time,
+                    Effects& effects) {
   if (state.ok() && (job.version == 0 || !SaysTheSame(*state, job.state))) {
     job.state = *state;
     ++job.version;
@@ -244,8 +253,8 @@ void WatchHub::Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state,
   std::shared_ptr<v1::WatchJobResponse> shared;
   if (state.ok()) {
     shared = std::make_shared<v1::WatchJobResponse>(*state);
-    shared->set_sequence(absl::ToUnixMicros(now));
-    *shared->mutable_time() = ToTimestamp(absl::ToUnixMicros(now));
+    shared->set_sequence(absl::ToUnixMicros(time));
+    *shared->mutable_time() = ToTimestamp(absl::ToUnixMicros(time));
   }
   const std::set<std::shared_ptr<Watch>> watches = job.watches;
   for (const std::shared_ptr<Watch>& watch : watches) {

@@ -20,6 +20,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "dpar/v1/training.pb.h"
+#include "server/periodic.h"
 #include "server/store/database.h"
 #include "server/witness/witness.h"
 #include "server/worker/progress.h"
@@ -89,8 +90,9 @@ class WatchHub {
   // The last message was taken, or cannot be.
   void Sent(const std::shared_ptr<Watch>& watch, bool taken) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Reads the jobs due at `now`; returns when the next is due. For the thread, or a test in its place.
-  absl::Time Look(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Reads the jobs due at `now`, of a steady clock; returns when the next is due. Messages tell `time`, of the wall
+  // clock. For the thread, or a test in its place.
+  absl::Time Look(absl::Time now, absl::Time time) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Job {
@@ -113,9 +115,9 @@ class WatchHub {
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Changed(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
   std::map<std::string, JobPointer> TakeDue(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  States Read(const std::map<std::string, JobPointer>& jobs, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state, absl::Time now, Effects& effects)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  States Read(const std::map<std::string, JobPointer>& jobs, absl::Time time) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Tell(Job& job, const absl::StatusOr<v1::WatchJobResponse>& state, absl::Time now, absl::Time time,
+            Effects& effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellBusy(const std::shared_ptr<Watch>& watch, int64_t version, absl::Time now, Effects& effects)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Schedule(const std::string& name, Job& job, absl::Time when) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -135,6 +137,7 @@ class WatchHub {
   std::map<std::string, JobPointer> jobs_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<absl::Time, std::string>> agenda_ ABSL_GUARDED_BY(mutex_);  // when which job is due
   std::thread thread_;
+  std::unique_ptr<Periodic> waking_;
 };
 
 }  // namespace dpar

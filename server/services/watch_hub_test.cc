@@ -396,7 +396,7 @@ TEST_F(WatchHubTest, ANoticeThatSomeMayHaveBeenMissedMakesEveryJobDue) {
   Take(watcher);
   EndJob();
   board_.Touch("");
-  EXPECT_EQ(hub_->Look(now_), now_ + absl::Milliseconds(100));
+  EXPECT_EQ(hub_->Look(now_, now_), now_ + absl::Milliseconds(100));
 }
 
 // With its thread, as a server runs it; a real sink answers from another thread.

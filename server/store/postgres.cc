@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "server/steady_time.h"
 #include "server/store/busy_names.h"
 #include "server/store/database.h"
 #include "server/store/postgres_connection.h"
@@ -155,14 +156,14 @@ class SharedNames {
   explicit SharedNames(std::string uri) : uri_(std::move(uri)) {}
 
   absl::StatusOr<std::unique_ptr<NameHold>> Take(const std::string& name, absl::Duration patience) {
-    const absl::Time deadline = absl::Now() + patience;
+    const absl::Time deadline = SteadyNow() + patience;
     DPAR_ASSIGN_OR_RETURN(std::unique_ptr<NameHold> local, local_.Take(name, patience));
     while (true) {
       DPAR_ASSIGN_OR_RETURN(const bool taken, Try("SELECT pg_try_advisory_lock(hashtextextended($1, 0))", name));
       if (taken) {
         return std::make_unique<Hold>(*this, name, std::move(local));
       }
-      if (absl::Now() >= deadline) {
+      if (SteadyNow() >= deadline) {
         return NameIsBusy();
       }
       absl::SleepFor(kHoldPeriod);

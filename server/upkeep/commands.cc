@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "core/certificate/digest.h"
+#include "core/plain_text.h"
 #include "core/status_macros.h"
 #include "server/auth/signing_keys.h"
 #include "server/directory_lock.h"
@@ -132,10 +133,9 @@ absl::Status RequireStore(const StorePlace& place) {
 }
 
 absl::Status CheckReason(const std::string& reason) {
-  return reason.empty() || reason.size() > kMaxReason ||
-                 std::any_of(reason.begin(), reason.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })
-             ? absl::InvalidArgumentError(
-                   absl::StrCat("--reason is 1 to ", kMaxReason, " characters without control characters"))
+  return reason.empty() || reason.size() > kMaxReason || !IsPlainText(reason)
+             ? absl::InvalidArgumentError(absl::StrCat(
+                   "--reason is 1 to ", kMaxReason, " characters without control characters or changes of direction"))
              : absl::OkStatus();
 }
 

@@ -17,6 +17,7 @@
 #include "core/status_macros.h"
 #include "server/directory_lock.h"
 #include "server/files.h"
+#include "server/steady_time.h"
 #include "server/store/read_from.h"
 #include "server/store/store_copy.h"
 #include "server/upkeep/copy_file.h"
@@ -124,14 +125,14 @@ absl::Status InUse(absl::string_view what) {
 
 // The sessions of a server that just ended take a moment to go.
 absl::Status AwaitNoSessions(Database& database) {
-  const absl::Time deadline = absl::Now() + kSessionPatience;
+  const absl::Time deadline = SteadyNow() + kSessionPatience;
   while (true) {
     DPAR_ASSIGN_OR_RETURN(const int64_t sessions,
                           ReadFrom(database, [](Transaction& transaction) { return PostgresSessions(transaction); }));
     if (sessions == 0) {
       return absl::OkStatus();
     }
-    if (absl::Now() >= deadline) {
+    if (SteadyNow() >= deadline) {
       return absl::FailedPreconditionError(
           absl::StrCat(sessions, " other sessions use the database; stop every dpard of the fleet first"));
     }

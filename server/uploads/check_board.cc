@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/resource_name.h"
 #include "server/store/message_text.h"
 
 namespace dpar {
 namespace {
 
 constexpr char kWaiting[] = "waiting";
-constexpr absl::Duration kAskPeriod = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -28,32 +28,20 @@ void CheckBoard::Show(const std::string& upload, const std::string& stage, doubl
 }
 
 CheckBoard::Check::Check(CheckBoard& board, std::string upload, absl::Time start, std::function<bool()> wanted)
-    : board_(board), upload_(std::move(upload)), wanted_(std::move(wanted)) {
+    : board_(board), upload_(std::move(upload)), turn_(board.line_, TenantOf(upload_)), wanted_(std::move(wanted)) {
   const absl::MutexLock lock(&board_.mutex_);
   v1::UploadCheck& check = board_.shown_[upload_];
   check.set_stage(kWaiting);
   *check.mutable_start_time() = ToTimestamp(absl::ToUnixMicros(start));
-  board_.turns_.push_back(this);
 }
 
 CheckBoard::Check::~Check() {
   const absl::MutexLock lock(&board_.mutex_);
   board_.shown_.erase(upload_);
-  board_.turns_.remove(this);
 }
 
 absl::Status CheckBoard::Check::AwaitTurn() {
-  const auto is_first = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(board_.mutex_) { return board_.turns_.front() == this; };
-  while (true) {
-    const absl::Status status = Wanted();
-    if (!status.ok()) {
-      return status;
-    }
-    const absl::MutexLock lock(&board_.mutex_);
-    if (board_.mutex_.AwaitWithTimeout(absl::Condition(&is_first), kAskPeriod)) {
-      return absl::OkStatus();
-    }
-  }
+  return turn_.Await([this] { return Wanted().ok(); });
 }
 
 StageReport CheckBoard::Check::Stage(const std::string& stage) {

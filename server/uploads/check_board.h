@@ -2,7 +2,7 @@
 #define DPAR_SERVER_UPLOADS_CHECK_BOARD_H_
 
 #include <functional>
-#include <list>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -13,10 +13,11 @@
 #include "absl/time/time.h"
 #include "core/stage.h"
 #include "dpar/v1/dataset.pb.h"
+#include "server/fair_line.h"
 
 namespace dpar {
 
-// Thread-safe. Outlives its checks. A checked graph is in memory, so one check runs at a time; others wait in order.
+// Thread-safe. Outlives its checks. A checked graph is in memory, so one check runs at a time; tenants take turns.
 class CheckBoard {
  public:
   // Nothing when no check of the upload runs on this server.
@@ -29,7 +30,8 @@ class CheckBoard {
 
   mutable absl::Mutex mutex_;
   std::map<std::string, v1::UploadCheck> shown_ ABSL_GUARDED_BY(mutex_);
-  std::list<const Check*> turns_ ABSL_GUARDED_BY(mutex_);  // the first one runs
+  // Uploads are limited for each tenant, and calls in all.
+  FairLine line_{1, std::numeric_limits<size_t>::max()};
 };
 
 // On the board while it lives; one at a time for each upload.
@@ -41,7 +43,7 @@ class CheckBoard::Check {
   Check(const Check&) = delete;
   Check& operator=(const Check&) = delete;
 
-  // Waits for the checks before it. CANCELLED within a tenth of a second when no longer wanted.
+  // Waits for its turn. CANCELLED soon when no longer wanted.
   absl::Status AwaitTurn() ABSL_LOCKS_EXCLUDED(mutex_);
   // Shows a stage and its progress; the report returns whether the check is still wanted. The check outlives it.
   StageReport Stage(const std::string& stage);
@@ -53,6 +55,7 @@ class CheckBoard::Check {
 
   CheckBoard& board_;
   const std::string upload_;
+  FairLine::Turn turn_;
   absl::Mutex mutex_;
   const std::function<bool()> wanted_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

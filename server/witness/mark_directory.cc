@@ -24,6 +24,7 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/files.h"
+#include "server/steady_time.h"
 
 namespace dpar {
 namespace {
@@ -153,13 +154,13 @@ absl::StatusOr<DirectoryLock> MarkDirectory::Lock(const std::string& tenant) con
   const std::string path = TenantDirectory(tenant) + "/lock";
   DPAR_RETURN_IF_ERROR(CheckExpected());
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(path));
-  const absl::Time deadline = absl::Now() + kLockPatience;
+  const absl::Time deadline = SteadyNow() + kLockPatience;
   while (true) {
     absl::StatusOr<DirectoryLock> lock = DirectoryLock::Acquire(path);
     if (!absl::IsFailedPrecondition(lock.status())) {
       return lock;
     }
-    if (absl::Now() >= deadline) {
+    if (SteadyNow() >= deadline) {
       return WitnessError("lock", path, "another server holds it");
     }
     absl::SleepFor(kLockPause);

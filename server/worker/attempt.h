@@ -23,6 +23,7 @@ enum class StopCause {
   kCancelled,  // its job's cancel was requested
   kLeaseLost,  // another worker may run the job by now
   kShutdown,   // the server stops
+  kShortage,   // the machine had no room for it (server/machine.h)
 };
 
 // Run is for one thread; Stop and cause are for any, opened for after it.

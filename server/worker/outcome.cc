@@ -39,9 +39,8 @@ constexpr absl::string_view kOutOfService =
     "its stored file is damaged. Upload it again (the budget goes on), or an operator restores the file from a backup: "
     "`dpard check` puts it back into service";
 
-// Between attempts: 1, 4, 16, ... seconds, at most five minutes.
+// Between attempts: 1, 4, 16, ... seconds, at most kLongestPause.
 constexpr absl::Duration kFirstPause = absl::Seconds(1);
-constexpr absl::Duration kLongestPause = absl::Minutes(5);
 constexpr int kPauseGrowth = 4;
 
 absl::Duration PauseAfter(int attempts) {
@@ -121,6 +120,13 @@ absl::StatusOr<v1::Job::State> FailDamaged(Transaction& transaction, const Endin
                              : FailUnopened(transaction, ending, kDamaged, "the dataset's file is damaged");
 }
 
+// A stop of the server is the operator's. A shortage may be a caller's doing, who fills the disk and watches how long
+// runs on the data take; so those are free as often as a job is tried.
+bool IsNoAttempt(const Ending& ending, const FailedAttempt& attempt, int max_attempts) {
+  return attempt.stopped == StopCause::kShutdown ||
+         (attempt.stopped == StopCause::kShortage && (!attempt.opened || ending.openings <= max_attempts));
+}
+
 absl::StatusOr<v1::Job::State> Settle(Transaction& transaction, const StoredJob& now, const std::string& dataset,
                                       const FailedAttempt& attempt, int max_attempts) {
   const Ending ending{now, now.openings - (attempt.opened ? 0 : 1), WorkerNow()};
@@ -130,7 +136,7 @@ absl::StatusOr<v1::Job::State> Settle(Transaction& transaction, const StoredJob&
   if (nothing_left && now.cancel_requested) {
     return Cancel(transaction, ending);
   }
-  if (stopped && attempt.stopped == StopCause::kShutdown) {
+  if (stopped && IsNoAttempt(ending, attempt, max_attempts)) {
     DPAR_RETURN_IF_ERROR(
         Requeue(transaction, now.job.name(), /*count_attempt=*/false, attempt.opened, ending.context.time));
     return v1::Job::QUEUED;
@@ -217,7 +223,7 @@ absl::Status Release(Database& database, const SigningKeySource& key, const Stor
       return absl::OkStatus();
     }
     const EntryContext context = WorkerNow();
-    DPAR_RETURN_IF_ERROR(CheckLease(now, stored.lease, context.time));
+    DPAR_RETURN_IF_ERROR(CheckLease(now, stored.lease));
     if (now.cancel_requested) {
       return absl::CancelledError("the job was cancelled before its model was released");
     }
@@ -248,7 +254,7 @@ absl::StatusOr<v1::Job::State> GiveUp(Database& database, const StoredJob& store
   v1::Job::State state = v1::Job::RUNNING;
   DPAR_SEAM("giving-up");
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const StoredJob now, HoldLease(transaction, name, stored.lease, absl::Now()));
+    DPAR_ASSIGN_OR_RETURN(const StoredJob now, HoldLease(transaction, name, stored.lease));
     DPAR_RETURN_IF_ERROR(transaction.Notify(name));
     DPAR_ASSIGN_OR_RETURN(state, Settle(transaction, now, stored.job.spec().dataset(), attempt, max_attempts));
     return absl::OkStatus();

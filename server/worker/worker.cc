@@ -12,7 +12,9 @@
 #include "core/train/device.h"
 #include "core/train/train.h"
 #include "server/files.h"
+#include "server/machine.h"
 #include "server/seam.h"
+#include "server/steady_time.h"
 #include "server/store/read_from.h"
 #include "server/worker/outcome.h"
 
@@ -43,6 +45,11 @@ absl::Status Worker::Start() {
   DPAR_ASSIGN_OR_RETURN(device_, ChooseDevice(options_.device));
   TakeBack(/*everyone=*/!database_.shared());
   DPAR_RETURN_IF_ERROR(SweepModels(database_, directory_));
+  ticking_ = std::make_unique<Periodic>([this] {
+    const absl::MutexLock lock(&mutex_);
+    ++notices_;
+    return std::min(kIdleWait, options_.lease / kRenewalsInLease);
+  });
   keeper_ = std::thread([this] { KeepLeases(); });
   for (int i = 0; i < options_.concurrent_jobs; ++i) {
     threads_.emplace_back([this] { RunJobs(); });
@@ -77,6 +84,7 @@ void Worker::Stop() {
   if (keeper_.joinable()) {
     keeper_.join();
   }
+  ticking_.reset();
 }
 
 bool Worker::stopping() const {
@@ -96,7 +104,7 @@ std::vector<Worker::Running> Worker::running() const {
 int64_t Worker::AwaitNotice(int64_t seen) {
   const absl::MutexLock lock(&mutex_);
   const auto noticed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return notices_ != seen; };
-  mutex_.AwaitWithTimeout(absl::Condition(&noticed), std::min(kIdleWait, options_.lease / kRenewalsInLease));
+  mutex_.Await(absl::Condition(&noticed));
   return notices_;
 }
 
@@ -121,6 +129,7 @@ absl::StatusOr<std::shared_ptr<Attempt>> Worker::LeaseNext() {
   if (stopping()) {
     return nullptr;
   }
+  DPAR_RETURN_IF_ERROR(CheckMachine(directory_.root()));
   LeaseRequest request{options_.owner, absl::Now(), options_.lease, options_.max_running_jobs, 0, options_.total_bytes};
   {
     const absl::MutexLock lock(&mutex_);
@@ -150,7 +159,7 @@ std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job) {
   if (stopping_) {
     attempt->Stop(StopCause::kShutdown);
   }
-  running_[job.job.name()] = {attempt, job.lease_expire_time};
+  running_[job.job.name()] = {attempt, SteadyNow() + options_.lease};
   return attempt;
 }
 
@@ -206,12 +215,18 @@ absl::StatusOr<bool> Worker::EndJob(const Attempt& attempt, const absl::StatusOr
       return cause;
     }
   }
+  StopCause stopped = attempt.cause();
+  if (absl::IsUnavailable(cause) && !CheckMachine(directory_.root()).ok()) {
+    // The job is queued again, and leased when the machine has room.
+    cause = absl::CancelledError("the machine ran short");
+    stopped = StopCause::kShortage;
+  }
   // Nothing was released and nothing will be: files go before the job's end is visible.
   RemoveFiles(attempt.stored());
   v1::Job::State state = v1::Job::RUNNING;
   DPAR_RETURN_IF_ERROR(TimeLedgerCommit(options_.metrics, LedgerCommit::kGiveUp, [&]() -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(
-        state, GiveUp(database_, attempt.stored(), {cause, attempt.cause(), attempt.opened()}, options_.max_attempts));
+        state, GiveUp(database_, attempt.stored(), {cause, stopped, attempt.opened()}, options_.max_attempts));
     return absl::OkStatus();
   }));
   if (state != v1::Job::QUEUED) {
@@ -248,7 +263,7 @@ void Worker::Forget(const Attempt& attempt) {
 
 void Worker::KeepLeases() {
   const absl::Duration period = std::min(kRenewPeriod, options_.lease / kRenewalsInLease);
-  absl::Time next_renewal = absl::Now() + period;
+  absl::Time next_renewal = SteadyNow() + period;
   int64_t seen = 0;
   while (true) {
     seen = AwaitNotice(seen);
@@ -260,10 +275,11 @@ void Worker::KeepLeases() {
       }
       check_cancels = std::exchange(check_cancels_, false);
     }
-    if (absl::Now() >= next_renewal) {
-      next_renewal = absl::Now() + period;
+    if (SteadyNow() >= next_renewal) {
+      next_renewal = SteadyNow() + period;
       RenewLeases();
       TakeBack(/*everyone=*/false);
+      ForgetPauses();
     } else if (check_cancels) {
       StopCancelled();
     }
@@ -274,11 +290,11 @@ void Worker::RenewLeases() {
   for (const Running& one : running()) {
     const StoredJob& stored = one.attempt->stored();
     const std::string& name = stored.job.name();
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     bool cancel_requested = false;
     const absl::Status status = database_.Write([&](Transaction& transaction) -> absl::Status {
-      DPAR_ASSIGN_OR_RETURN(const StoredJob renewed,
-                            Renew(transaction, name, stored.lease, now, options_.lease, ToProto(progress_.Get(name))));
+      DPAR_ASSIGN_OR_RETURN(const StoredJob renewed, Renew(transaction, name, stored.lease, absl::Now(), options_.lease,
+                                                           ToProto(progress_.Get(name))));
       cancel_requested = renewed.cancel_requested;
       return absl::OkStatus();
     });
@@ -309,14 +325,47 @@ void Worker::StopCancelled() {
   }
 }
 
-void Worker::TakeBack(bool everyone) {
-  const absl::StatusOr<std::vector<StoredJob>> orphans =
-      ReadFrom(database_, [&](Transaction& transaction) { return OrphanedJobs(transaction, absl::Now(), everyone); });
-  if (!orphans.ok()) {
-    spdlog::error("worker: abandoned jobs cannot be seen: {}", std::string(orphans.status().message()));
+// By this server's steady clock and not by the stored time, which another member's clock wrote.
+std::vector<StoredJob> Worker::NotRenewed(const std::vector<StoredJob>& running) {
+  std::vector<StoredJob> orphans;
+  std::map<std::string, Seen> seen;
+  const absl::Time now = SteadyNow();
+  for (const StoredJob& stored : running) {
+    const auto before = seen_.find(stored.job.name());
+    const bool same = before != seen_.end() && before->second.lease == stored.lease &&
+                      before->second.expire_time == stored.lease_expire_time;
+    const absl::Time since = same ? before->second.since : now;
+    seen[stored.job.name()] = {stored.lease, stored.lease_expire_time, since};
+    if (now - since >= options_.lease) {
+      orphans.push_back(stored);
+    }
+  }
+  seen_ = std::move(seen);
+  return orphans;
+}
+
+void Worker::ForgetPauses() {
+  std::vector<std::string> forgotten;
+  const absl::Status status = database_.Write([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(forgotten, ForgetFarPauses(transaction, absl::Now()));
+    return absl::OkStatus();
+  });
+  if (!status.ok()) {
+    spdlog::error("worker: pauses cannot be seen: {}", std::string(status.message()));
     return;
   }
-  for (const StoredJob& stored : *orphans) {
+  for (const std::string& job : forgotten) {
+    spdlog::warn("worker: {} waited for a time that no rule sets; a clock was wrong. It may run now", job);
+  }
+}
+
+void Worker::TakeBack(bool everyone) {
+  const absl::StatusOr<std::vector<StoredJob>> running = ReadFrom(database_, RunningJobs);
+  if (!running.ok()) {
+    spdlog::error("worker: abandoned jobs cannot be seen: {}", std::string(running.status().message()));
+    return;
+  }
+  for (const StoredJob& stored : everyone ? *running : NotRenewed(*running)) {
     const std::string& name = stored.job.name();
     std::optional<v1::Job::State> taken;
     const absl::Status status = TimeLedgerCommit(options_.metrics, LedgerCommit::kTakeBack, [&]() -> absl::Status {

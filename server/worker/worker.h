@@ -15,6 +15,7 @@
 #include "absl/time/time.h"
 #include "core/certificate/signing_key.h"
 #include "server/observe/metrics.h"
+#include "server/periodic.h"
 #include "server/queue/queue.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
@@ -60,7 +61,7 @@ class Worker {
  private:
   struct Running {
     std::shared_ptr<Attempt> attempt;
-    absl::Time lease_end;  // as far as this server knows
+    absl::Time lease_end;  // as far as this server knows, by the steady clock
   };
 
   void RunJobs();
@@ -80,6 +81,9 @@ class Worker {
   void RenewLeases() ABSL_LOCKS_EXCLUDED(mutex_);
   void StopCancelled() ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeBack(bool everyone);
+  // Of `running`, jobs whose lease nobody renewed for its length.
+  std::vector<StoredJob> NotRenewed(const std::vector<StoredJob>& running);
+  void ForgetPauses();
   std::vector<Running> running() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool stopping() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -100,6 +104,14 @@ class Worker {
   std::map<std::string, Running> running_ ABSL_GUARDED_BY(mutex_);  // by job
   std::vector<std::thread> threads_;
   std::thread keeper_;
+  std::unique_ptr<Periodic> ticking_;  // wakes the threads, which may have missed a notice
+  // What the keeper knows of running jobs, and since when by the steady clock.
+  struct Seen {
+    int64_t lease = 0;
+    absl::Time expire_time;
+    absl::Time since;
+  };
+  std::map<std::string, Seen> seen_;
 };
 
 // Removes model files of no stored output and no running attempt.

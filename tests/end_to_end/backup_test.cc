@@ -214,6 +214,32 @@ TEST_P(BackupTest, NothingIsShownThatCannotBeMarked) {
   EXPECT_EQ(Dpard({"check"}).exit_code, 0);
 }
 
+// A cancel posts once the times that it is free are used up, and its answer says so.
+TEST_P(BackupTest, ACancelThatPostedIsNotShownUnmarked) {
+  const std::string dataset = UploadGraph(Owner(), tenant_.name, MakeSlowGraph(916));
+  const std::string marks = absl::StrCat(server_->data_directory(), ".witness/", tenant_.id);
+  const auto unmarked = IsError(grpc::StatusCode::UNAVAILABLE, v1::SERVER_UNAVAILABLE);
+  for (int i = 1; i <= 4; ++i) {
+    const auto job = CreateJob(Owner(), JobRequest(dataset, 0.2));
+    ASSERT_THAT(job.status, IsOk());
+    ASSERT_THAT(WatchUntil(Owner(), job.value.name(), IsTraining).status, IsOk());
+    if (i == 4) {
+      fs::rename(marks, marks + "-aside");
+      WriteFile(marks, "in the way");
+    }
+    ASSERT_THAT(CancelJob(Owner(), job.value.name()).status, IsOk());
+    AwaitMetric(absl::StrCat("dpar_jobs_ended_total{state=\"cancelled\"} ", i, "\n"));
+    const grpc::Status again = CancelJob(Owner(), job.value.name()).status;
+    if (i < 4) {
+      EXPECT_THAT(again, IsOk());
+    } else {
+      EXPECT_THAT(again, unmarked);
+    }
+  }
+  fs::remove(marks);
+  fs::rename(marks + "-aside", marks);
+}
+
 TEST_P(BackupTest, AnotherWitnessDirectoryIsRefusedUntilAnOperatorAdoptsIt) {
   const std::string dataset = UploadGraph(Owner(), tenant_.name, MakeGraph(915));
   Train(dataset, 0.5);

@@ -151,6 +151,13 @@ TEST_F(CertificateTest, AScriptThatSharesNoCodeAgrees) {
   RehashEntry(lie);
   refused(SignPayload(StatementToJson(lie), key), "epsilon is understated");
   lie = Opened(released);
+  lie.plan.set_delta(0.3);
+  RehashEntry(lie);
+  refused(SignPayload(StatementToJson(lie), key), "not below 1/N");
+  lie = Opened(released);
+  lie.cap_delta = 0.3;
+  refused(SignPayload(StatementToJson(lie), key), "not below 1/N");
+  lie = Opened(released);
   lie.job += "0";
   refused(SignPayload(StatementToJson(lie), key), "another hash");
   lie = Opened(released);

@@ -4,7 +4,7 @@
     check_certificate.py CERTIFICATE PUBLIC_KEY MODEL_FILE...
 
 Needs Python's standard library and python3-cryptography. It checks the envelope, the signature, the files' digests, the
-ledger's entry and, where the event holds Gaussian mechanisms alone, epsilon. Exit code 0 when all of it holds, else 1.
+ledger's entry, delta and, where the event holds Gaussian mechanisms alone, epsilon. Exit code 0 when all of it holds, else 1.
 """
 import base64
 import hashlib
@@ -121,6 +121,8 @@ def check_degrees(predicate):
 
 def check_guarantee(predicate):
     ledger = predicate["ledger"]
+    slots = predicate["dataset"]["node_count"]
+    require(predicate["delta"] <= ledger["cap_delta"] < 1 / slots, "delta is above the cap's, or not below 1/N")
     require(ledger["units_after"] == ledger["units_before"] + ledger["units"], "the units do not add up")
     require(entry_hash(predicate) == ledger["entry"]["hash"], "the ledger's entry has another hash")
     mu2 = mu_squared(predicate["event"])

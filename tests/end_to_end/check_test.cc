@@ -102,12 +102,14 @@ TEST_F(CheckTest, OneByteThatChangedIsFoundAndItsSectionNamed) {
                               ": neighbours: the checksum does not match; the file is damaged, restore it "
                               "from a backup\n",
                               second_, kOk, "datasets: 1 ok, 1 damaged or missing; files of no dataset: 0\n")));
-  // A job on it fails, and its price is posted: the data was opened.
+  // A job on it fails before it computes anything, so its price is given back, and no other job is taken.
   const auto job = CreateJob(*owner_, JobRequest(first_, 1));
   ASSERT_THAT(job.status, IsOk());
   const v1::Job ended = WaitForJob(*owner_, job.value.name());
   EXPECT_EQ(ended.state(), v1::Job::FAILED);
-  EXPECT_THAT(ended.failure(), HasSubstr("posted in full"));
+  EXPECT_THAT(ended.failure(), HasSubstr("nothing was computed from it, and the price was given back"));
+  EXPECT_THAT(CreateJob(*owner_, JobRequest(first_, 1)).status,
+              IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::DATASET_OUT_OF_SERVICE));
   EXPECT_THAT(server_.log(), Not(HasSubstr("neighbours")));
 }
 

@@ -1,17 +1,14 @@
 // dpard as a program: how it starts, what it refuses, what it leaves on disk.
 #include <google/protobuf/empty.pb.h>
-#include <google/protobuf/unknown_field_set.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/end_to_end/raw_call.h"
@@ -72,35 +69,6 @@ TEST_F(DaemonTest, TheHealthCommandAsksOnLoopbackWhatListensEverywhereAndFailsWh
     EXPECT_THAT(dead.err, ::testing::HasSubstr("127.0.0.1:"));
     EXPECT_THAT(dead.err, ::testing::HasSubstr("does not answer"));
   }
-}
-
-TEST_F(DaemonTest, ReflectionListsEveryServiceOfTheApi) {
-  const auto context = MakeContext(server().operator_token());
-  // ServerReflectionRequest.list_services is field 7; the answer's list is field 6, of messages whose field 1 is a
-  // message with the name as field 1.
-  const std::string list_services("\x3a\x00", 2);
-  const auto answer = RawCall(server().MakeChannel(), "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
-                              list_services, *context);
-  ASSERT_THAT(answer.status, IsOk());
-  std::set<std::string> names;
-  google::protobuf::UnknownFieldSet response;
-  ASSERT_TRUE(response.ParseFromString(answer.value));
-  for (int i = 0; i < response.field_count(); ++i) {
-    if (response.field(i).number() != 6) continue;
-    google::protobuf::UnknownFieldSet services;
-    ASSERT_TRUE(services.ParseFromString(response.field(i).length_delimited()));
-    for (int s = 0; s < services.field_count(); ++s) {
-      google::protobuf::UnknownFieldSet service;
-      ASSERT_TRUE(service.ParseFromString(services.field(s).length_delimited()));
-      ASSERT_EQ(service.field_count(), 1);
-      if (absl::StartsWith(service.field(0).length_delimited(), "dpar.")) {
-        names.insert(service.field(0).length_delimited());
-      }
-    }
-  }
-  EXPECT_EQ(names,
-            (std::set<std::string>{"dpar.v1.BudgetService", "dpar.v1.DatasetService", "dpar.v1.OperatorService",
-                                   "dpar.v1.OverviewService", "dpar.v1.ServerService", "dpar.v1.TrainingService"}));
 }
 
 TEST_F(DaemonTest, APlaintextConnectionFails) {

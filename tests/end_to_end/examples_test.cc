@@ -114,8 +114,9 @@ class ExamplesTest : public SharedServerTest {
   }
 
   // A queued or running job's id, for commands that end one.
-  static void NewJob() {
-    const std::string made = Must("dpar --json train demo --epsilon 0.1 --steps 200000 --no-watch", OwnerToken()).out;
+  static void NewJob(const std::string& dataset) {
+    const std::string made =
+        Must(absl::StrCat("dpar --json train ", dataset, " --epsilon 0.1 --steps 200000 --no-watch"), OwnerToken()).out;
     const std::string mark = "tenants/acme/jobs/";
     const size_t place = made.find(mark);
     ASSERT_NE(place, std::string::npos) << made;
@@ -132,7 +133,7 @@ class ExamplesTest : public SharedServerTest {
 
   static void Run(const std::string& example) {
     if (absl::StrContains(example, "tokens/ID")) NewToken();
-    if (absl::StrContains(example, "cancel JOB")) NewJob();
+    if (absl::StrContains(example, "cancel JOB")) NewJob("demo");
     const bool logs_in = absl::StartsWith(example, "dpar login");
     // A token that is not in a file is piped in, as one would at a terminal.
     const bool pipes = logs_in && !absl::StrContains(example, "--token-file");
@@ -285,9 +286,13 @@ TEST_F(ExamplesTest, EveryExampleOfReadmeRuns) {
         {{"--name people", "--name readme"}, {"train people", "train readme"}, {"budget people", "budget readme"}});
     SCOPED_TRACE(line);
     if (absl::StrContains(line, "tokens/ID")) NewToken();
+    const std::string trained = job_;
+    const bool cancels = absl::StrContains(line, "cancel JOB");
+    if (cancels) NewJob("readme");
     const bool for_operators = IsForOperators(line);
     const CommandResult result = Shell(line, for_operators ? operator_token : OwnerToken());
     EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+    if (cancels) job_ = trained;
     const std::string mark = "tenants/acme/jobs/";
     if (const size_t place = result.out.find(mark);
         place != std::string::npos && absl::StartsWith(line, "dpar train")) {

@@ -425,22 +425,6 @@ TEST_P(LogPrivacyTest, NoMarkOfADatasetIsInLogsMetricsProgressAnswersOrErrorsOfA
 INSTANTIATE_TEST_SUITE_P(Formats, LogPrivacyTest, ::testing::Values("text", "json"),
                          [](const auto& format) { return std::string(format.param); });
 
-TEST(UploaderErrorTest, TheUploaderIsToldWhichClassIsMissingAndTheLogIsNot) {
-  TestServer server({"--log-level", "trace"});
-  ASSERT_TRUE(server.Start());
-  const TenantAccess tenant = server.NewTenant();
-  Graph graph = MarkedGraph();
-  for (int32_t& label : graph.labels) label = label == kMarkedLabel ? 0 : label;
-  const std::string bytes = GraphBytes(graph);
-  const auto refused = UploadFile(server.Owner(tenant), OpenRequest(tenant.name, bytes, graph.sizes), bytes);
-  EXPECT_THAT(refused.status, IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_GRAPH));
-  Marks marks;
-  marks.AddNumber(kMarkedLabel);
-  EXPECT_THAT(marks.FindIn(refused.status.error_message()), ::testing::ElementsAre("3719"));
-  EXPECT_EQ(server.Terminate(), std::optional<int>(0));
-  EXPECT_THAT(marks.FindIn(server.log()), ::testing::IsEmpty());
-}
-
 TEST(StoredSecretTest, NoSecretStandsInTheStore) {
   TestServer server;
   ASSERT_TRUE(server.Start());

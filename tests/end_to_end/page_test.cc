@@ -84,6 +84,7 @@ TEST_F(PageTest, OtherSitesAndWrongTokensOpenNoSession) {
 TEST_F(PageTest, ASessionEndsWithItsTokenOrWhenItIsClosed) {
   const std::string closed = SignIn(server().operator_token());
   EXPECT_EQ(Status(kWho, {{"Cookie", closed}}), 200);
+  EXPECT_EQ(Status(kWho, {{"Cookie", closed}, {"Origin", "https://evil.example"}}), 403) << "reads are refused too";
   EXPECT_EQ(Send("DELETE", "/session", {{"Cookie", closed}, {"Origin", "https://evil.example"}}).status, 403);
   EXPECT_EQ(Status(kWho, {{"Cookie", closed}}), 200);
   EXPECT_EQ(Send("DELETE", "/session", {{"Cookie", closed}}).status, 204);

@@ -149,7 +149,7 @@ TEST_F(SweepTest, ThePublishedEpsilonIsBelowTheSoundOne) {
 TEST_F(SweepTest, RefusesWhatItDoesNotKnow) {
   const std::vector<std::vector<std::string>> cases = {
       {"--sweep", "k",
-       "--sweep is one of accounting, epsilon, ratio, bound, top-k, appr-nodes, batch, gradient-clip, "},
+       "--sweep is one of accounting, epsilon, ratio, node-sampling, bound, top-k, appr-nodes, batch, gradient-clip, "},
       {"--sweep", "ratio", "--accountant", "best", "--accountant is sound or as-published; not 'best'"},
       {"--sweep", "accounting", "--accountant must be as-published"},
       {"--sweep", "ratio", "--dataset", "reddit", "are among cora_ml, coauthor_cs, coauthor_phy; not 'reddit'"},

@@ -28,7 +28,7 @@ HttpReply Exchange(Stream& stream, const HttpCall& call) {
   http::request<http::string_body> request;
   request.method_string(call.method);
   request.target(call.path);
-  request.set(http::field::host, call.address);
+  request.set(http::field::host, call.host.empty() ? call.address : call.host);
   for (const auto& [name, value] : call.headers) {
     request.insert(name, value);
   }

@@ -26,6 +26,7 @@ struct HttpCall {
   HttpHeaders headers = {};
   std::string body = "";
   std::optional<HttpTls> tls = std::nullopt;
+  std::string host = "";  // the header; empty: the address
 };
 
 struct HttpReply {

@@ -89,9 +89,8 @@ class QueueFixture : public ::testing::TestWithParam<Engine> {
       return Succeed(t, absl::StrCat("tenants/acme/jobs/", id), {"a", 1, "b", 2, "{}", std::nullopt, lease}, kNow);
     });
   }
-  absl::Status Hold(const std::string& id, int64_t lease, absl::Time now) {
-    return Write(
-        [&](Transaction& t) { return HoldLease(t, absl::StrCat("tenants/acme/jobs/", id), lease, now).status(); });
+  absl::Status Hold(const std::string& id, int64_t lease) {
+    return Write([&](Transaction& t) { return HoldLease(t, absl::StrCat("tenants/acme/jobs/", id), lease).status(); });
   }
 
   TemporaryStore store_{GetParam()};

@@ -122,7 +122,7 @@ class WatchHubTest : public ::testing::Test {
   // Lets time pass, and the hub look.
   void After(absl::Duration duration) {
     now_ += duration;
-    next_ = hub_->Look(now_);
+    next_ = hub_->Look(now_, now_);
   }
 
   std::string root_;
