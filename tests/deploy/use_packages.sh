@@ -21,7 +21,7 @@ say "install"
 apt install "$packages"/dpar_*.deb "$packages"/dpar-server_*.deb "$packages"/libdpar-dev_*.deb
 dpar --version && dpard --version
 [ -s /usr/share/man/man1/dpar.1.gz ] || fail "no manual page"
-[ -s /usr/lib/x86_64-linux-gnu/cmake/dpar/dparConfig.cmake ] || fail "no CMake package"
+[ -s /usr/lib/cmake/dpar/dparConfig.cmake ] || fail "no CMake package"
 id dpar >/dev/null || fail "no user dpar"
 [ "$(stat -c '%a %U' /var/lib/dpar)" = "700 dpar" ] || fail "/var/lib/dpar is $(stat -c '%a %U' /var/lib/dpar)"
 [ "$(stat -c '%a %U %G' /etc/dpar/dpard.conf)" = "640 root dpar" ] || fail "the settings' owner is wrong"
