@@ -30,14 +30,18 @@ id dpar >/dev/null || fail "no user dpar"
 serve() {
   local start
   start=$(sed -n 's/^ExecStart=//p' /usr/lib/systemd/system/dpard.service)
-  runuser -u dpar -- bash -c "umask 077; exec $start" >/tmp/dpard.log 2>&1 &
+  setpriv --reuid=dpar --regid=dpar --init-groups bash -c "umask 077; exec $start" >/tmp/dpard.log 2>&1 &
+  server=$!
   for _ in $(seq 300); do
     runuser -u dpar -- dpard health --data-dir /var/lib/dpar >/dev/null 2>&1 && return
     sleep 0.1
   done
   fail "dpard does not serve: $(tail -n 5 /tmp/dpard.log)"
 }
-stop() { pkill -TERM -x dpard && wait; }
+stop() {
+  kill -TERM "$server"
+  wait "$server" || fail "dpard ended with $?"
+}
 
 say "one training"
 serve
