@@ -26,6 +26,8 @@ id dpar >/dev/null || fail "no user dpar"
 [ "$(stat -c '%a %U' /var/lib/dpar)" = "700 dpar" ] || fail "/var/lib/dpar is $(stat -c '%a %U' /var/lib/dpar)"
 [ "$(stat -c '%a %U %G' /etc/dpar/dpard.conf)" = "640 root dpar" ] || fail "the settings' owner is wrong"
 
+server=
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null || true' EXIT
 # As the unit starts it: there is no systemd in a bare system.
 serve() {
   local start
@@ -34,6 +36,7 @@ serve() {
   server=$!
   for _ in $(seq 300); do
     runuser -u dpar -- dpard health --data-dir /var/lib/dpar >/dev/null 2>&1 && return
+    kill -0 "$server" 2>/dev/null || break
     sleep 0.1
   done
   fail "dpard does not serve: $(tail -n 5 /tmp/dpard.log)"
@@ -41,6 +44,7 @@ serve() {
 stop() {
   kill -TERM "$server"
   wait "$server" || fail "dpard ended with $?"
+  server=
 }
 
 say "one training"
