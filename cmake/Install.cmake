@@ -24,7 +24,7 @@ install(DIRECTORY client/sdk DESTINATION ${include_directory}/client COMPONENT s
 install(FILES core/atomic_file.h core/error.h core/status_macros.h DESTINATION ${include_directory}/core COMPONENT sdk)
 install(FILES core/random/random.h core/random/secure_random.h DESTINATION ${include_directory}/core/random COMPONENT sdk)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/generated/ DESTINATION ${include_directory} COMPONENT sdk
-  FILES_MATCHING PATTERN "*.pb.h")
+  FILES_MATCHING PATTERN "*.pb.h" PATTERN build EXCLUDE)
 
 install(TARGETS dpar RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT client)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT client)

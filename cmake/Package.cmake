@@ -15,16 +15,16 @@ set(CPACK_DEBIAN_CLIENT_PACKAGE_NAME dpar)
 set(CPACK_DEBIAN_CLIENT_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_CLIENT_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_CLIENT_DESCRIPTION "train node classifiers on private graphs: the client
- Uploads a graph to a DPAR server, trains a model on it under node-level
- differential privacy, verifies the certificate of what that cost, and
- predicts.")
+Uploads a graph to a DPAR server, trains a model on it under node-level
+differential privacy, verifies the certificate of what that cost, and
+predicts.")
 
 set(CPACK_DEBIAN_SERVER_PACKAGE_NAME dpar-server)
 set(CPACK_DEBIAN_SERVER_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_SERVER_PACKAGE_SHLIBDEPS ON)
 # LibTorch is 30 times slower with the BLAS that Debian installs otherwise.
 set(CPACK_DEBIAN_SERVER_PACKAGE_DEPENDS
-  "init-system-helpers, libopenblas0-pthread, systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles")
+  "libopenblas0-pthread, systemd | systemd-standalone-sysusers, systemd | systemd-standalone-tmpfiles")
 set(CPACK_DEBIAN_SERVER_PACKAGE_RECOMMENDS "dpar")
 set(CPACK_DEBIAN_SERVER_PACKAGE_SUGGESTS "postgresql, prometheus")
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA
@@ -32,29 +32,29 @@ set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA
   ${CMAKE_SOURCE_DIR}/deploy/debian/postrm)
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_SERVER_DESCRIPTION "train node classifiers on private graphs: the server
- Trains models on graphs under node-level differential privacy, keeps the
- ledger of what every dataset's budget has paid, and signs a certificate for
- each model.")
+Trains models on graphs under node-level differential privacy, keeps the
+ledger of what every dataset's budget has paid, and signs a certificate for
+each model.")
 
 set(CPACK_DEBIAN_SDK_PACKAGE_NAME libdpar-dev)
 set(CPACK_DEBIAN_SDK_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_SDK_PACKAGE_DEPENDS "libabsl-dev, libgrpc++-dev, libprotobuf-dev, libssl-dev")
 set(CPACK_DEBIAN_SDK_DESCRIPTION "train node classifiers on private graphs: the C++ client library
- Calls a DPAR server from C++: uploads, trains, watches, downloads and
- verifies. Has headers, a static library and a CMake package.")
+Calls a DPAR server from C++: uploads, trains, watches, downloads and
+verifies. Has headers, a static library and a CMake package.")
 
-# Debian's policy: a copyright file and a compressed changelog in each package's own directory of documents.
+# Debian's policy: a copyright file and a changelog in each package's own directory of documents.
 string(TIMESTAMP today "%a, %d %b %Y 00:00:00 +0000" UTC)
 foreach(package client=dpar server=dpar-server sdk=libdpar-dev)
   string(REGEX MATCH "^[^=]+" component ${package})
   string(REGEX REPLACE "^[^=]+=" "" name ${package})
-  set(documents ${CMAKE_BINARY_DIR}/debian/${name})
-  file(WRITE ${documents}/changelog
-    "dpar (${PROJECT_VERSION}-${DPAR_PACKAGE_REVISION}) unstable; urgency=medium\n\n"
+  set(changelog ${CMAKE_BINARY_DIR}/debian/${name}/changelog.Debian)
+  file(WRITE ${changelog}
+    "${name} (${PROJECT_VERSION}-${DPAR_PACKAGE_REVISION}) unstable; urgency=medium\n\n"
     "  * Release ${PROJECT_VERSION}; CHANGELOG.md in the sources says what is new.\n\n"
     " -- ${CPACK_PACKAGE_CONTACT}  ${today}\n")
-  execute_process(COMMAND gzip -9nf ${documents}/changelog COMMAND_ERROR_IS_FATAL ANY)
-  install(FILES ${documents}/changelog.gz RENAME changelog.Debian.gz COMPONENT ${component} DESTINATION share/doc/${name})
-  install(FILES deploy/debian/copyright COMPONENT ${component} DESTINATION share/doc/${name})
+  install(FILES ${changelog} deploy/debian/copyright COMPONENT ${component}
+    DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/${name})
 endforeach()
+set(CPACK_PRE_BUILD_SCRIPTS ${CMAKE_SOURCE_DIR}/cmake/CompressDocuments.cmake)
 include(CPack)
