@@ -69,7 +69,7 @@ stop
 
 say "remove, then purge"
 apt remove dpar-server
-command -v dpard && fail "dpard is still there"
+[ ! -e /usr/bin/dpard ] || fail "dpard is still there"
 [ -f /etc/dpar/dpard.conf ] || fail "settings went with the package"
 apt purge dpar-server
 [ ! -e /etc/dpar ] || fail "settings outlive the purge"
