@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the build needs from Debian's packages (Debian 12 and 13), naming it first and asking nothing.
+# Installs what the build needs from Debian's packages (Debian 12, and by the names of Debian 13), naming it first and asking nothing.
 #   bash deploy/install-dependencies.sh                what dpard and dpar are built from
 #   bash deploy/install-dependencies.sh --with-checks  and the tools that the tests run
 #   bash deploy/install-dependencies.sh --without-torch  all but LibTorch, for those who bring their own
@@ -63,7 +63,7 @@ fi
 case "$system" in
   bookworm* | trixie*) ;;
   *)
-    echo "Dependencies: this is ${system#* }. Debian 12 and 13 are built and tested; here Debian 13's package names are" \
+    echo "Dependencies: this is ${system#* }. Debian 12 is built and tested; here Debian 13's package names are" \
       "tried. Where one is missing (libtorch-dev is the likeliest: --without-torch), install its equivalent by hand." >&2
     ;;
 esac

@@ -112,7 +112,7 @@ absl::StatusOr<int> RunLogin(Session& session, const std::optional<std::string>&
     settings.profile.clear();
   }
   const bool by_certificate = IsByCertificate(settings, session.variables());
-  // Neither an old profile's token nor one from the environment is kept.
+  // A login asks for its own token. It ignores the token of the profile and of the environment.
   settings.token_file.clear();
   std::string token;
   if (!by_certificate) {

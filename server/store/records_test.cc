@@ -201,7 +201,7 @@ TEST_P(StoreTest, AUriIsOfOneLiveTokenAtATime) {
   const absl::Status taken = Write([&](Transaction& t) { return InsertToken(t, second); });
   EXPECT_EQ(taken.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(Reason(taken), "RESOURCE_EXISTS");
-  // One that has expired makes room.
+  // Once the first token has expired, another may use its certificate.
   *second.token.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow + absl::Minutes(1)));
   ASSERT_TRUE(Write([&](Transaction& t) { return InsertToken(t, second); }).ok());
   ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {

@@ -1,5 +1,5 @@
-// Whatever may be stored for a graph may be stored for the graph with any node made null, and all that others see is
-// the same: else that a dataset exists, or what a call answers, would tell about the node.
+// Makes one node of a graph null. The server must store both graphs, and others must see the same of both.
+// Otherwise a refusal or an answer would tell about the node.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
