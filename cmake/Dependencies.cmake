@@ -21,6 +21,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(libzip REQUIRED IMPORTED_TARGET libzip)
 pkg_check_modules(fftw3 REQUIRED IMPORTED_TARGET fftw3)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
 pkg_check_modules(mpfr REQUIRED IMPORTED_TARGET mpfr)
 
 # A CUDA build of LibTorch can take Debian's place through Torch_DIR or CMAKE_PREFIX_PATH. Its headers are not ours to

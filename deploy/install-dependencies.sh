@@ -12,8 +12,8 @@ build_packages=(
   libtorch-dev libopenblas0-pthread libeigen3-dev
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libabsl-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
-  libsqlite3-dev libpq-dev libssl-dev libboost-dev libmpfr-dev libfftw3-dev libxxhash-dev libexpat1-dev libzip-dev
-  zlib1g-dev
+  libsqlite3-dev libpq-dev libssl-dev libboost-dev libmpfr-dev libfftw3-dev libxxhash-dev libexpat1-dev
+  libyaml-cpp-dev libzip-dev zlib1g-dev
   prometheus-cpp-dev
   # CMake looks for them also when only the programs are built.
   libgtest-dev libgmock-dev libbenchmark-dev

@@ -90,15 +90,19 @@ chmod 600 owner.token
 echo "The token is in owner.token; the server keeps only its hash."
 export DPAR_TOKEN_FILE=$directory/owner.token
 
-say "A generated graph. One part plays the private data, the other the public graph that we predict on"
-show dpar graph generate -o graph.npz --nodes 6000
-show dpar graph split graph.npz --train private.npz --test query.npz --test-share 0.33
+say "A generated bank. One part of its accounts plays the private data, the other comes later"
+show dpar graph generate --tables bank
+show dpar graph split --schema bank/accounts.schema.yaml --nodes bank/accounts.csv --edges bank/transfers.csv \
+  --train private --test new --test-share 0.2
+
+say "What the bank declares about its columns. It knows all of it without looking at the rows"
+show cat bank/accounts.schema.yaml
 
 say "The private part goes up. From here on, its budget is all that can be spent on it"
-show dpar upload private.npz --name people
+show dpar upload --schema bank/accounts.schema.yaml --nodes private/accounts.csv --edges private/transfers.csv --name accounts
 
 say "Training under node-level differential privacy with epsilon 1"
-show dpar train people --epsilon 1 --yes
+show dpar train accounts --epsilon 1 --yes
 
 say "The model and the signed statement of what it cost"
 job=$(dpar jobs --json 2>/dev/null | grep -o 'tenants/demo/jobs/[a-z0-9-]*' | sed -n 1p) || true
@@ -106,12 +110,13 @@ job=$(dpar jobs --json 2>/dev/null | grep -o 'tenants/demo/jobs/[a-z0-9-]*' | se
 show dpar download "${job##*/}" -o model
 show dpar verify model/certificate.json --model model/model.npz
 
-say "Prediction happens here, on the query graph, whose labels are public; it costs nothing"
-show dpar predict --model model/model.npz --graph query.npz -o predictions.csv
-show dpar evaluate --predictions predictions.csv --graph query.npz
+say "Prediction happens here, on the new accounts; it costs nothing, and nothing is sent"
+show dpar predict --model model/model.npz --nodes new/accounts.csv --edges new/transfers.csv -o predictions.csv
+show head -n 4 predictions.csv
+show dpar evaluate --predictions predictions.csv --nodes new/accounts.csv --model model/model.npz
 
 say "What is left"
-show dpar budget show people
+show dpar budget show accounts
 
 cat <<END
 

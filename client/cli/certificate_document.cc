@@ -195,7 +195,8 @@ DocumentSection UnprotectedSection(const Json& predicate) {
   DocumentSection section{
       "What is not protected", {"These quantities are treated as public. The guarantee says nothing about them."}, {}};
   for (const Json& entry : predicate["unprotected"]) {
-    section.rows.push_back({Plain(entry["quantity"]), Plain(entry["value"])});
+    section.rows.push_back(
+        {Plain(entry["quantity"]), entry["value"].is_null() ? "none was declared" : Plain(entry["value"])});
   }
   return section;
 }

@@ -20,6 +20,8 @@ inline constexpr const char* kShortGroup = "Short forms";
 void AddProfileCommands(CLI::App& app, Command& chosen);      // login, profile
 void AddGraphCommands(CLI::App& app, Command& chosen);        // graph generate, inspect, convert, split
 void AddConvertCommand(CLI::App& group, Command& chosen);     // graph convert
+void AddSplitCommand(CLI::App& group, Command& chosen);       // graph split
+void AddSchemaCommand(CLI::App& group, Command& chosen);      // graph schema
 void AddDatasetCommands(CLI::App& app, Command& chosen);      // dataset; upload, datasets
 void AddTrainCommand(CLI::App& app, Command& chosen);         // train
 void AddJobCommands(CLI::App& app, Command& chosen);          // job; jobs, watch, cancel, download

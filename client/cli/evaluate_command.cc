@@ -8,8 +8,10 @@
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
+#include "client/cli/named_graph.h"
 #include "client/cli/prediction_file.h"
-#include "core/graph/local_graph.h"
+#include "core/error.h"
+#include "core/infer/model.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -17,7 +19,9 @@ namespace {
 
 struct EvaluateArguments {
   std::string predictions;
-  std::string graph;
+  std::string graph;  // with the labels; or
+  std::string nodes;  // a table with the labels, and
+  std::string model;  // its schema
 };
 
 // Of one class.
@@ -82,28 +86,33 @@ absl::StatusOr<Evaluation> Evaluate(const std::vector<Prediction>& predictions, 
   return evaluation;
 }
 
-void PrintEvaluation(Session& session, const Evaluation& evaluation) {
+// By name, or else by number.
+Json ClassOf(const std::vector<std::string>& names, size_t label) {
+  return label < names.size() ? Json(names[label]) : Json(label);
+}
+
+void PrintEvaluation(Session& session, const Evaluation& evaluation, const std::vector<std::string>& names) {
   session.out() << absl::StrFormat("accuracy  %.4f on %s labelled nodes\n", evaluation.accuracy(),
                                    FormatCount(evaluation.labelled))
                 << absl::StrFormat("macro F1  %.4f\n", evaluation.macro_f1());
   Table table({"CLASS", "NODES", "PREDICTED", "PRECISION", "RECALL", "F1"}, {});
   for (size_t label = 0; label < evaluation.classes.size(); ++label) {
     const Score& score = evaluation.classes[label];
-    table.Add({absl::StrCat(label), FormatCount(score.nodes), FormatCount(score.predicted),
-               absl::StrFormat("%.4f", score.precision()), absl::StrFormat("%.4f", score.recall()),
-               absl::StrFormat("%.4f", score.f1())});
+    table.Add({label < names.size() ? names[label] : absl::StrCat(label), FormatCount(score.nodes),
+               FormatCount(score.predicted), absl::StrFormat("%.4f", score.precision()),
+               absl::StrFormat("%.4f", score.recall()), absl::StrFormat("%.4f", score.f1())});
   }
   session.out() << table.Render(session.TableWidth());
 }
 
-Json EvaluationJson(const Evaluation& evaluation) {
+Json EvaluationJson(const Evaluation& evaluation, const std::vector<std::string>& names) {
   Json json = {{"labelled", evaluation.labelled},
                {"accuracy", evaluation.accuracy()},
                {"macro_f1", evaluation.macro_f1()},
                {"classes", Json::array()}};
   for (size_t label = 0; label < evaluation.classes.size(); ++label) {
     const Score& score = evaluation.classes[label];
-    json["classes"].push_back({{"class", label},
+    json["classes"].push_back({{"class", ClassOf(names, label)},
                                {"nodes", score.nodes},
                                {"predicted", score.predicted},
                                {"precision", score.precision()},
@@ -113,22 +122,37 @@ Json EvaluationJson(const Evaluation& evaluation) {
   return json;
 }
 
+absl::StatusOr<NamedGraph> OpenLabels(Session& session, const EvaluateArguments& arguments) {
+  if (arguments.nodes.empty()) {
+    if (arguments.graph.empty()) {
+      return InvalidField("graph", "give --graph, or --nodes with --model");
+    }
+    DPAR_RETURN_IF_ERROR(CheckInputFile("graph", arguments.graph));
+    return NamedGraph::OfFile(arguments.graph);
+  }
+  if (!arguments.graph.empty() || arguments.model.empty()) {
+    return InvalidField("nodes", "--nodes needs --model, whose schema names the label, and no --graph");
+  }
+  DPAR_RETURN_IF_ERROR(CheckInputFile("nodes", arguments.nodes));
+  DPAR_RETURN_IF_ERROR(CheckInputFile("model", arguments.model));
+  const auto model = ReadModelFile(arguments.model);
+  DPAR_RETURN_IF_ERROR(AsLocal(model.status()));
+  return NamedGraph::OfTables(session, *model, {arguments.nodes, ""});
+}
+
 absl::StatusOr<int> RunEvaluate(Session& session, const EvaluateArguments& arguments) {
   DPAR_RETURN_IF_ERROR(CheckInputFile("predictions", arguments.predictions));
-  DPAR_RETURN_IF_ERROR(CheckInputFile("graph", arguments.graph));
-  const auto local = LocalGraph::Open(arguments.graph);
-  DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
-  const auto graph = local->View();
-  DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
-  const auto predictions = ReadPredictions(arguments.predictions, graph->sizes.node_count);
+  DPAR_ASSIGN_OR_RETURN(const NamedGraph named, OpenLabels(session, arguments));
+  DPAR_ASSIGN_OR_RETURN(const GraphView graph, named.View());
+  const auto predictions = ReadPredictions(arguments.predictions, graph.sizes.node_count, named.names());
   DPAR_RETURN_IF_ERROR(predictions.status());
-  DPAR_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(*predictions, *graph));
+  DPAR_ASSIGN_OR_RETURN(const Evaluation evaluation, Evaluate(*predictions, graph));
   session.err() << "note: figures about private labels are not covered by any guarantee; dpar train\n"
                    "--evaluate releases an accuracy that is.\n";
   if (session.json()) {
-    session.PrintJson(EvaluationJson(evaluation));
+    session.PrintJson(EvaluationJson(evaluation, named.names().classes));
   } else {
-    PrintEvaluation(session, evaluation);
+    PrintEvaluation(session, evaluation, named.names().classes);
   }
   return kDone;
 }
@@ -141,8 +165,12 @@ void AddEvaluateCommand(CLI::App& app, Command& chosen) {
   command->group(kLocalGroup);
   command->add_option("--predictions", arguments->predictions, "What dpar predict wrote (csv, npz or jsonl)")
       ->required();
-  command->add_option("--graph", arguments->graph, "The graph that was predicted on, with labels")->required();
-  command->footer(Examples("  dpar evaluate --predictions labels.csv --graph other.npz"));
+  command->add_option("--graph", arguments->graph, "The graph that was predicted on, with labels; or");
+  command->add_option("--nodes", arguments->nodes, "the table of nodes that was predicted on, with labels,");
+  command->add_option("--model", arguments->model, "and the model, whose schema says what its columns are");
+  command->footer(
+      Examples("  dpar evaluate --predictions labels.csv --graph other.npz\n"
+               "  dpar evaluate --predictions labels.csv --nodes new.csv --model out/model.npz"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunEvaluate(s, *arguments); }; });
 }
 

@@ -1,53 +1,84 @@
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
+#include "client/cli/feature_notes.h"
 #include "client/cli/format.h"
+#include "client/cli/graph_sizes.h"
 #include "client/cli/progress.h"
 #include "core/error.h"
+#include "core/graph/feature_scales.h"
 #include "core/graph/generate.h"
 #include "core/graph/local_graph.h"
-#include "core/graph/split.h"
-#include "core/random/random.h"
+#include "core/random/secure_random.h"
 #include "core/status_macros.h"
+#include "core/table/bank.h"
 
 namespace dpar {
 namespace {
 
 constexpr int64_t kMaxLabelsShown = 20;
 
-Json SizesJson(const GraphView& graph) {
-  return {{"node_count", graph.sizes.node_count},
-          {"feature_count", graph.sizes.feature_count},
-          {"class_count", graph.sizes.class_count},
-          {"edge_count", graph.edges.edge_count()}};
-}
-
-std::string SizesText(const GraphView& graph) {
-  return absl::StrCat(FormatCount(graph.sizes.node_count), " nodes, ", FormatCount(graph.edges.edge_count()),
-                      " edges, ", FormatCount(graph.sizes.feature_count), " features, ",
-                      FormatCount(graph.sizes.class_count), " classes");
-}
-
 struct GenerateOptions {
   GeneratorOptions generator;
   std::string output;
+  std::string tables;  // a directory
+  bool nodes_given = false;
+  std::optional<uint64_t> seed;
 };
 
+constexpr int64_t kBankAccounts = 50'000;
+
+absl::StatusOr<int> GenerateTables(Session& session, const GenerateOptions& options, RandomSource& random) {
+  if (!options.output.empty()) {
+    return InvalidField("tables", "give --tables or --output, not both");
+  }
+  std::error_code error;
+  std::filesystem::create_directories(options.tables, error);
+  if (!std::filesystem::is_directory(options.tables, error)) {
+    return InvalidField("tables", absl::StrCat("cannot make the directory '", options.tables, "'"));
+  }
+  const int64_t accounts = options.nodes_given ? options.generator.nodes : kBankAccounts;
+  const auto bank = WriteBankTables(options.tables, accounts, random);
+  DPAR_RETURN_IF_ERROR(AsLocal(bank.status()));
+  if (session.json()) {
+    session.PrintJson({{"nodes", bank->files.nodes},
+                       {"edges", bank->files.edges},
+                       {"schema", bank->schema},
+                       {"accounts", bank->accounts},
+                       {"transfers", bank->transfers}});
+    return kDone;
+  }
+  session.out() << "wrote " << bank->files.nodes << ": " << FormatCount(bank->accounts) << " accounts\n"
+                << "wrote " << bank->files.edges << ": " << FormatCount(bank->transfers) << " transfers\n"
+                << "wrote " << bank->schema << "\n"
+                << "next: dpar upload --schema " << bank->schema << " --nodes " << bank->files.nodes << " --edges "
+                << bank->files.edges << "\n";
+  return kDone;
+}
+
 absl::StatusOr<int> RunGenerate(Session& session, const GenerateOptions& options) {
+  const std::unique_ptr<RandomSource> seeded =
+      options.seed.has_value() ? ReproducibleRandom(*options.seed) : session.random().Split();
+  RandomSource& random = *seeded;
+  if (!options.tables.empty()) {
+    return GenerateTables(session, options, random);
+  }
   DPAR_RETURN_IF_ERROR(CheckGraphOutput("output", options.output));
   ProgressLine line(session.err(), session.terminal());
   ProgressState state;
   state.stage = "generating";
   line.Update(state);
-  DPAR_ASSIGN_OR_RETURN(const Graph graph, GenerateGraph(options.generator, session.random()));
+  DPAR_ASSIGN_OR_RETURN(const Graph graph, GenerateGraph(options.generator, random));
   state.stage = "writing";
   line.Update(state);
   DPAR_RETURN_IF_ERROR(AsLocal(WriteLocalGraph(options.output, graph)));
@@ -68,9 +99,13 @@ absl::StatusOr<int> RunGenerate(Session& session, const GenerateOptions& options
 void AddGenerate(CLI::App& group, Command& chosen) {
   const auto options = std::make_shared<GenerateOptions>();
   GeneratorOptions& generator = options->generator;
-  CLI::App* command = group.add_subcommand("generate", "Make a synthetic graph: a stochastic block model");
-  command->add_option("-o,--output", options->output, "File to write (.npz or .sealed)")->required();
-  command->add_option("--nodes", generator.nodes, "Nodes")->capture_default_str();
+  CLI::App* command = group.add_subcommand("generate", "Make a synthetic graph (a stochastic block model), or tables");
+  command->add_option("-o,--output", options->output, "File to write (.npz or .sealed)");
+  command->add_option("--tables", options->tables,
+                      "Directory for tables instead: a bank with accounts.csv,\ntransfers.csv and their schema");
+  CLI::Option* nodes = command->add_option("--nodes", generator.nodes, "Nodes; of tables 50000 unless given");
+  nodes->capture_default_str();
+  command->add_option("--seed", options->seed, "The same seed gives the same files");
   command->add_option("--classes", generator.classes, "Classes")->capture_default_str();
   command->add_option("--features", generator.features, "Feature columns")->capture_default_str();
   command->add_option("--degree", generator.average_degree, "Average degree")->capture_default_str();
@@ -84,8 +119,13 @@ void AddGenerate(CLI::App& group, Command& chosen) {
       ->capture_default_str();
   command->add_option("--signal", generator.signal, "Probability that an entry tells the class, 0 to 1")
       ->capture_default_str();
-  command->footer(Examples("  dpar graph generate -o graph.npz --nodes 5000 --classes 5 --homophily 0.7"));
-  command->callback([options, &chosen] { chosen = [options](Session& s) { return RunGenerate(s, *options); }; });
+  command->footer(
+      Examples("  dpar graph generate -o graph.npz --nodes 5000 --classes 5 --homophily 0.7\n"
+               "  dpar graph generate --tables bank"));
+  command->callback([options, nodes, &chosen] {
+    options->nodes_given = nodes->count() > 0;
+    chosen = [options](Session& s) { return RunGenerate(s, *options); };
+  });
 }
 
 struct DegreeSummary {
@@ -183,10 +223,17 @@ absl::StatusOr<int> RunInspect(Session& session, const std::string& path) {
   DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
   const auto graph = local->View();
   DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
+  const auto names = ReadLocalNames(path, graph->sizes);
+  DPAR_RETURN_IF_ERROR(AsLocal(names.status()));
   if (session.json()) {
     session.PrintJson(InspectionJson(path, *graph, local->report(), local->classes_counted()));
   } else {
     PrintInspection(session, path, *graph, local->report(), local->classes_counted());
+  }
+  if (names->schema.empty()) {
+    for (const std::string& note : FeatureNotes(MeasureFeatures(*graph))) {
+      session.err() << "note: " << note << "\n";
+    }
   }
   return kDone;
 }
@@ -199,67 +246,16 @@ void AddInspect(CLI::App& group, Command& chosen) {
   command->callback([path, &chosen] { chosen = [path](Session& s) { return RunInspect(s, *path); }; });
 }
 
-struct SplitOptions {
-  std::string input;
-  std::string train;
-  std::string test;
-  double test_share = 0.2;
-  std::optional<int64_t> classes;
-};
-
-absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
-  DPAR_RETURN_IF_ERROR(CheckInputFile("file", options.input));
-  DPAR_RETURN_IF_ERROR(CheckGraphOutput("train", options.train));
-  DPAR_RETURN_IF_ERROR(CheckGraphOutput("test", options.test));
-  if (options.train == options.test) {
-    return InvalidField("test", "--train and --test name the same file");
-  }
-  const auto local = LocalGraph::OpenStated(options.input, options.classes);
-  DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
-  const auto whole = local->View();
-  DPAR_RETURN_IF_ERROR(AsLocal(whole.status()));
-  DPAR_ASSIGN_OR_RETURN(const SlotSplit split,
-                        SplitSlots(whole->sizes.node_count, options.test_share, session.random()));
-  const Graph test = InducedSubgraph(*whole, split.test);
-  const Graph train = InducedSubgraph(*whole, split.train);
-  DPAR_RETURN_IF_ERROR(AsLocal(WriteLocalGraph(options.train, train)));
-  DPAR_RETURN_IF_ERROR(AsLocal(WriteLocalGraph(options.test, test)));
-  const int64_t removed = whole->edges.edge_count() - train.edge_count() - test.edge_count();
-  if (session.json()) {
-    Json train_json = {{"file", options.train}};
-    train_json.update(SizesJson(train));
-    Json test_json = {{"file", options.test}};
-    test_json.update(SizesJson(test));
-    session.PrintJson({{"train", train_json}, {"test", test_json}, {"edges_removed", removed}});
-    return kDone;
-  }
-  session.out() << "wrote " << options.train << ": " << SizesText(train) << "\n"
-                << "wrote " << options.test << ": " << SizesText(test) << "\n"
-                << "removed " << FormatCount(removed) << " edges between the parts\n";
-  return kDone;
-}
-
-void AddSplit(CLI::App& group, Command& chosen) {
-  const auto options = std::make_shared<SplitOptions>();
-  CLI::App* command = group.add_subcommand("split", "Split a graph at random; edges between the parts are removed");
-  command->add_option("FILE", options->input, "Graph file (npz or sealed)")->required();
-  command->add_option("--train", options->train, "File for the training part (.npz or .sealed)")->required();
-  command->add_option("--test", options->test, "File for the test part (.npz or .sealed)")->required();
-  command->add_option("--test-share", options->test_share, "Share of the nodes in the test part")
-      ->capture_default_str();
-  command->add_option("--classes", options->classes, "Number of classes, unless the file states it");
-  command->footer(Examples("  dpar graph split graph.npz --train train.npz --test test.npz --test-share 0.2"));
-  command->callback([options, &chosen] { chosen = [options](Session& s) { return RunSplit(s, *options); }; });
-}
-
 }  // namespace
 
 void AddGraphCommands(CLI::App& app, Command& chosen) {
-  CLI::App* group = AddCommandGroup(app, "graph", "generate, inspect, convert or split graph files", kLocalGroup);
+  CLI::App* group =
+      AddCommandGroup(app, "graph", "generate, inspect, convert or split graph files and tables", kLocalGroup);
   AddGenerate(*group, chosen);
   AddInspect(*group, chosen);
-  AddSplit(*group, chosen);
+  AddSplitCommand(*group, chosen);
   AddConvertCommand(*group, chosen);
+  AddSchemaCommand(*group, chosen);
 }
 
 }  // namespace dpar

@@ -15,11 +15,12 @@
 #include "client/cli/digest_keys.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
+#include "client/cli/named_graph.h"
 #include "client/cli/prediction_file.h"
+#include "client/cli/tables.h"
 #include "client/cli/training_graph.h"
 #include "client/cli/typed_flags.h"
 #include "core/error.h"
-#include "core/graph/local_graph.h"
 #include "core/infer/model.h"
 #include "core/infer/predict.h"
 #include "core/status_macros.h"
@@ -33,7 +34,8 @@ constexpr std::array<const char*, 3> kPowerFlags = {"alpha", "iterations", "norm
 
 struct PredictArguments {
   std::string model;
-  std::string graph;
+  std::string graph;        // a file; or
+  TableArguments tables;    // whose schema is the model's
   std::string propagation;  // empty: the model's default
   Flags power;              // alpha, iterations and normalisation, as typed
   bool self_loops = false;
@@ -194,7 +196,10 @@ void PrintOutcome(Session& session, const PredictArguments& arguments, const Pre
                                      FormatCount(outcome.labelled));
   }
   if (!arguments.output.empty() && outcome.labelled > 0) {
-    session.out() << "next       dpar evaluate --predictions " << arguments.output << " --graph " << arguments.graph
+    session.out() << "next       dpar evaluate --predictions " << arguments.output
+                  << (arguments.graph.empty()
+                          ? absl::StrCat(" --model ", arguments.model, " --nodes ", arguments.tables.files.nodes)
+                          : absl::StrCat(" --graph ", arguments.graph))
                   << "\n";
   }
 }
@@ -220,10 +225,23 @@ void PrintOutcomeJson(Session& session, const PredictArguments& arguments, const
   session.PrintJson(json);
 }
 
-absl::StatusOr<int> RunPredict(Session& session, PredictArguments arguments) {
-  DPAR_ASSIGN_OR_RETURN(PredictOptions options, ParseOptions(arguments));
+absl::Status CheckFiles(const PredictArguments& arguments) {
   DPAR_RETURN_IF_ERROR(CheckInputFile("model", arguments.model));
-  DPAR_RETURN_IF_ERROR(CheckInputFile("graph", arguments.graph));
+  if (!arguments.tables.given()) {
+    return arguments.graph.empty() ? InvalidField("graph", "give --graph, or tables with --nodes and --edges")
+                                   : CheckInputFile("graph", arguments.graph);
+  }
+  if (!arguments.graph.empty()) {
+    return InvalidField("graph", "give --graph or tables, not both");
+  }
+  if (arguments.tables.files.nodes.empty() || arguments.tables.files.edges.empty()) {
+    return InvalidField("nodes", "tables need --nodes and --edges");
+  }
+  DPAR_RETURN_IF_ERROR(CheckInputFile("nodes", arguments.tables.files.nodes));
+  return CheckInputFile("edges", arguments.tables.files.edges);
+}
+
+absl::StatusOr<std::optional<PredictionFormat>> OutputFormat(const PredictArguments& arguments) {
   std::optional<PredictionFormat> format;
   if (!arguments.output.empty()) {
     DPAR_ASSIGN_OR_RETURN(format, ParsePredictionFormat(arguments.format, arguments.output));
@@ -231,31 +249,42 @@ absl::StatusOr<int> RunPredict(Session& session, PredictArguments arguments) {
   } else if (!arguments.format.empty()) {
     return InvalidField("format", "--format is how to write --output, which is not given");
   }
+  return format;
+}
+
+absl::Status PredictGraph(Session& session, const PredictArguments& arguments, const PredictOptions& options,
+                          const Model& model, const NamedGraph& named, Outcome& outcome) {
+  DPAR_ASSIGN_OR_RETURN(const std::optional<PredictionFormat> format, OutputFormat(arguments));
+  DPAR_ASSIGN_OR_RETURN(const GraphView graph, named.View());
+  DPAR_ASSIGN_OR_RETURN(outcome.is_training_graph, IsTrainingGraph(session, arguments, graph));
+  PrintWarning(session, outcome.is_training_graph);
+  std::unique_ptr<PredictionWriter> writer;
+  if (format.has_value()) {
+    DPAR_ASSIGN_OR_RETURN(writer, OpenPredictionWriter(arguments.output, *format, named.names()));
+  }
+  DPAR_RETURN_IF_ERROR(
+      AsLocal(PredictBlocks(model, graph, options, [&](int64_t first_node, std::span<const Prediction> predictions) {
+        Count(predictions, graph.labels.subspan(static_cast<size_t>(first_node)), outcome);
+        return writer == nullptr ? absl::OkStatus() : writer->Add(predictions);
+      })));
+  return writer == nullptr ? absl::OkStatus() : AsLocal(writer->Finish());
+}
+
+absl::StatusOr<int> RunPredict(Session& session, PredictArguments arguments) {
+  DPAR_ASSIGN_OR_RETURN(PredictOptions options, ParseOptions(arguments));
+  DPAR_RETURN_IF_ERROR(CheckFiles(arguments));
+  DPAR_RETURN_IF_ERROR(OutputFormat(arguments).status());
   const auto model = ReadModelFile(arguments.model);
   DPAR_RETURN_IF_ERROR(AsLocal(model.status()));
   if (arguments.propagation.empty()) {
     options.propagation = DefaultPropagation(*model);
     arguments.propagation = options.propagation == Propagation::kNone ? "none" : "mean-field";
   }
-  const auto local = LocalGraph::Open(arguments.graph);
-  DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
-  const auto graph = local->View();
-  DPAR_RETURN_IF_ERROR(AsLocal(graph.status()));
+  DPAR_ASSIGN_OR_RETURN(const NamedGraph named, arguments.graph.empty()
+                                                    ? NamedGraph::OfTables(session, *model, arguments.tables.files)
+                                                    : NamedGraph::OfFile(arguments.graph, *model));
   Outcome outcome;
-  DPAR_ASSIGN_OR_RETURN(outcome.is_training_graph, IsTrainingGraph(session, arguments, *graph));
-  PrintWarning(session, outcome.is_training_graph);
-  std::unique_ptr<PredictionWriter> writer;
-  if (format.has_value()) {
-    DPAR_ASSIGN_OR_RETURN(writer, OpenPredictionWriter(arguments.output, *format));
-  }
-  DPAR_RETURN_IF_ERROR(
-      AsLocal(PredictBlocks(*model, *graph, options, [&](int64_t first_node, std::span<const Prediction> predictions) {
-        Count(predictions, graph->labels.subspan(static_cast<size_t>(first_node)), outcome);
-        return writer == nullptr ? absl::OkStatus() : writer->Add(predictions);
-      })));
-  if (writer != nullptr) {
-    DPAR_RETURN_IF_ERROR(AsLocal(writer->Finish()));
-  }
+  DPAR_RETURN_IF_ERROR(PredictGraph(session, arguments, options, *model, named, outcome));
   if (session.json()) {
     PrintOutcomeJson(session, arguments, options, outcome);
   } else {
@@ -283,7 +312,8 @@ void AddPredictCommand(CLI::App& app, Command& chosen) {
   CLI::App* command = app.add_subcommand("predict", "Label the nodes of a graph of your own with a model");
   command->group(kLocalGroup);
   command->add_option("--model", arguments->model, "model.npz of a download")->required();
-  command->add_option("--graph", arguments->graph, "Graph file (npz or sealed); not the one trained on")->required();
+  command->add_option("--graph", arguments->graph, "Graph file (npz or sealed), not the one trained on;\nor tables:");
+  AddTableFileFlags(*command, arguments->tables);
   command->add_option("--propagation", arguments->propagation,
                       "How edges count: mean-field (learns from this graph\n"
                       "which classes are linked; the more nodes, the\n"
@@ -301,7 +331,8 @@ void AddPredictCommand(CLI::App& app, Command& chosen) {
   command->add_option("--digest-key", arguments->digest_key,
                       "File with the key of that dataset's digest\n(default: what dpar upload kept here)");
   command->footer(
-      Examples("  dpar predict --model out/model.npz --graph other.npz -o labels.csv\n"
+      Examples("  dpar predict --model out/model.npz --nodes new.csv --edges new_edges.csv -o labels.csv\n"
+               "  dpar predict --model out/model.npz --graph other.npz -o labels.csv\n"
                "  dpar predict --model out/model.npz --graph other.npz --propagation power --alpha 0.1"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunPredict(s, *arguments); }; });
 }

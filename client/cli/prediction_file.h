@@ -2,6 +2,8 @@
 //   .csv    node,class,probability            a header, then a line for each node
 //   .jsonl  {"node":0,"class":2,"probability":0.93}
 //   .npz    class (int32) and probability (float32), in the order of the nodes
+// With names, `id` and the node's id stand in the place of `node` and its number, and a class goes by its name; an npz
+// has node_ids and class_names besides.
 #ifndef DPAR_CLIENT_CLI_PREDICTION_FILE_H_
 #define DPAR_CLIENT_CLI_PREDICTION_FILE_H_
 
@@ -13,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/graph/graph_names.h"
 #include "core/infer/predict.h"
 
 namespace dpar {
@@ -30,11 +33,14 @@ class PredictionWriter {
   virtual absl::Status Add(std::span<const Prediction> predictions) = 0;
   virtual absl::Status Finish() = 0;
 };
-absl::StatusOr<std::unique_ptr<PredictionWriter>> OpenPredictionWriter(const std::string& path,
-                                                                       PredictionFormat format);
+// `names` outlives the writer.
+absl::StatusOr<std::unique_ptr<PredictionWriter>> OpenPredictionWriter(const std::string& path, PredictionFormat format,
+                                                                       const GraphNames& names);
 
-// One prediction for each of `nodes` nodes, once. The ending says the format. INVALID_ARGUMENT names line or array.
-absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& path, int64_t nodes);
+// One prediction for each of `nodes` nodes, once. The ending says the format; a csv or jsonl that names ids needs the
+// ids of the graph. INVALID_ARGUMENT names line or array.
+absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& path, int64_t nodes,
+                                                        const GraphNames& names);
 
 }  // namespace dpar
 

@@ -38,10 +38,10 @@ class PredictionFileTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
 
-  void Write(const std::string& name) const {
+  void Write(const std::string& name, const GraphNames& names = {}) const {
     const auto format = ParsePredictionFormat("", Path(name));
     ASSERT_TRUE(format.ok()) << format.status();
-    auto writer = OpenPredictionWriter(Path(name), *format);
+    auto writer = OpenPredictionWriter(Path(name), *format, names);
     ASSERT_TRUE(writer.ok()) << writer.status();
     const std::span<const Prediction> all(kPredictions);
     ASSERT_EQ((*writer)->Add(all.first(1)), absl::OkStatus());
@@ -53,7 +53,7 @@ class PredictionFileTest : public ::testing::Test {
   // The message with which a text of predictions is refused.
   [[nodiscard]] std::string Refusal(const std::string& name, const std::string& text) const {
     std::ofstream(Path(name)) << text;
-    const auto predictions = ReadPredictions(Path(name), 3);
+    const auto predictions = ReadPredictions(Path(name), 3, {});
     EXPECT_EQ(predictions.status().code(), absl::StatusCode::kInvalidArgument) << text;
     return std::string(predictions.status().message());
   }
@@ -64,7 +64,7 @@ class PredictionFileTest : public ::testing::Test {
 TEST_F(PredictionFileTest, EveryFormatGivesBackWhatWasWritten) {
   for (const std::string name : {"p.csv", "p.npz", "p.jsonl"}) {
     Write(name);
-    const auto predictions = ReadPredictions(Path(name), 3);
+    const auto predictions = ReadPredictions(Path(name), 3, {});
     ASSERT_TRUE(predictions.ok()) << name << predictions.status();
     ASSERT_EQ(predictions->size(), 3U);
     for (size_t i = 0; i < 3; ++i) {
@@ -74,6 +74,30 @@ TEST_F(PredictionFileTest, EveryFormatGivesBackWhatWasWritten) {
   }
   EXPECT_EQ(Content("p.csv"), "node,class,probability\n0,2,0.750000\n1,0,1.000000\n2,1,0.500000\n");
   EXPECT_THAT(Content("p.jsonl"), HasSubstr("{\"node\":0,\"class\":2,\"probability\":0.750000}\n"));
+}
+
+TEST_F(PredictionFileTest, NamesComeBackInEveryFormat) {
+  GraphNames names;
+  for (const char* id : {"AC-1", "a,b", "say \"hi\""}) {
+    names.ids.Add(id);
+  }
+  names.classes = {"retail", "business", "risk; high"};
+  for (const std::string name : {"p.csv", "p.npz", "p.jsonl"}) {
+    Write(name, names);
+    const auto predictions = ReadPredictions(Path(name), 3, names);
+    ASSERT_TRUE(predictions.ok()) << name << predictions.status();
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ((*predictions)[i].label, kPredictions[i].label) << name;
+    }
+  }
+  EXPECT_EQ(Content("p.csv"),
+            "id,class,probability\nAC-1,\"risk; high\",0.750000\n\"a,b\",retail,1.000000\n\"say "
+            "\"\"hi\"\"\",business,0.500000\n");
+  EXPECT_THAT(Content("p.jsonl"), HasSubstr("{\"id\":\"AC-1\",\"class\":\"risk; high\",\"probability\":0.750000}\n"));
+  const auto read = ReadGraphNames(Path("p.npz"), 3, 3);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(*read, names);
+  EXPECT_FALSE(ReadPredictions(Path("p.csv"), 3, {}).ok()) << "ids need the graph's ids";
 }
 
 TEST_F(PredictionFileTest, AFormatComesFromTheFlagOrTheEnding) {
@@ -87,20 +111,20 @@ TEST_F(PredictionFileTest, AFormatComesFromTheFlagOrTheEnding) {
 
 TEST_F(PredictionFileTest, WhatIsNoPredictionIsRefusedAtItsLine) {
   EXPECT_THAT(Refusal("a.csv", "node,class,probability\n0,1\n"), HasSubstr("line 2"));
-  EXPECT_THAT(Refusal("a.csv", "0,1,0.5\n0,1,0.5\n"), HasSubstr("second time"));
-  EXPECT_THAT(Refusal("a.csv", "3,1,0.5\n"), HasSubstr("does not have"));
-  EXPECT_THAT(Refusal("a.csv", "-1,1,0.5\n"), HasSubstr("does not have"));
-  EXPECT_THAT(Refusal("a.csv", "0,-1,0.5\n"), HasSubstr("line 1"));
-  EXPECT_THAT(Refusal("a.csv", "0,1,1.5\n"), HasSubstr("line 1"));
-  EXPECT_THAT(Refusal("a.csv", "0,1,nan\n"), HasSubstr("line 1"));
-  EXPECT_THAT(Refusal("a.csv", ""), HasSubstr("0 nodes"));
+  EXPECT_THAT(Refusal("a.csv", "node,class,probability\n0,1,0.5\n0,1,0.5\n"), HasSubstr("second time"));
+  EXPECT_THAT(Refusal("a.csv", "node,class,probability\n3,1,0.5\n"), HasSubstr("does not have"));
+  EXPECT_THAT(Refusal("a.csv", "node,class,probability\n-1,1,0.5\n"), HasSubstr("does not have"));
+  EXPECT_THAT(Refusal("a.csv", "node,class,probability\n0,-1,0.5\n"), HasSubstr("line 2"));
+  EXPECT_THAT(Refusal("a.csv", "node,class,probability\n0,1,1.5\n"), HasSubstr("line 2"));
+  EXPECT_THAT(Refusal("a.csv", "node,class,probability\n0,1,nan\n"), HasSubstr("line 2"));
+  EXPECT_THAT(Refusal("a.csv", "node,class,probability\n"), HasSubstr("0 nodes"));
   EXPECT_THAT(Refusal("a.jsonl", "{\"node\":0}\n"), HasSubstr("line 1"));
   EXPECT_THAT(Refusal("a.jsonl", "[]\n"), HasSubstr("line 1"));
   EXPECT_THAT(Refusal("a.jsonl", "{\"node\":0,\"class\":5000000000,\"probability\":1}\n"), HasSubstr("line 1"));
   std::ofstream(Path("a.npz")) << "no zip";
-  EXPECT_EQ(ReadPredictions(Path("a.npz"), 3).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadPredictions(Path("a.npz"), 3, {}).status().code(), absl::StatusCode::kInvalidArgument);
   Write("p.npz");
-  EXPECT_EQ(ReadPredictions(Path("p.npz"), 4).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(ReadPredictions(Path("p.npz"), 4, {}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(PredictionFileTest, EvaluateCountsPerClass) {

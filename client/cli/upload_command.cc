@@ -11,11 +11,13 @@
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
 #include "client/cli/interrupt.h"
+#include "client/cli/prepared_upload.h"
 #include "client/cli/progress.h"
+#include "client/cli/tables.h"
 #include "client/sdk/names.h"
 #include "client/sdk/upload.h"
 #include "core/error.h"
-#include "core/graph/graph_file.h"
+#include "core/graph/graph.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 
@@ -25,7 +27,8 @@ namespace {
 constexpr int64_t kChunkBytes = 1 << 20;
 
 struct UploadArguments {
-  std::string path;
+  std::string path;       // npz; or
+  TableArguments tables;  // tables
   std::string name;
   std::optional<int64_t> classes;
   std::optional<double> cap_epsilon;
@@ -34,8 +37,9 @@ struct UploadArguments {
   bool is_public = false;
 };
 
-v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::string& tenant, const PublicSizes& sizes,
-                                  RandomSource& random) {
+v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::string& tenant,
+                                  const PreparedUpload& prepared, RandomSource& random) {
+  const PublicSizes& sizes = prepared.sizes();
   v1::OpenUploadRequest open;
   open.set_parent(tenant);
   open.set_request_id(NewRequestId(random));
@@ -53,6 +57,7 @@ v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::s
   if (arguments.max_degree.has_value()) {
     open.set_max_degree(*arguments.max_degree);
   }
+  open.set_schema(prepared.schema());
   open.set_format(v1::OpenUploadRequest::NPZ);
   return open;
 }
@@ -187,13 +192,7 @@ std::string KeepDigestKey(Session& session, const v1::FinishUploadResponse& resp
   return file.value_or("");
 }
 
-absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments) {
-  DPAR_RETURN_IF_ERROR(CheckInputFile("file", arguments.path));
-  if (!arguments.name.empty()) {
-    DPAR_RETURN_IF_ERROR(ValidateId("name", arguments.name));
-  }
-  const absl::StatusOr<PublicSizes> sizes = ReadGraphSizes(arguments.path, GraphLimits(), arguments.classes);
-  DPAR_RETURN_IF_ERROR(AsLocal(sizes.status()));
+absl::StatusOr<int> Send(Session& session, const UploadArguments& arguments, const PreparedUpload& prepared) {
   const Interrupt interrupt([&session] { session.calls().Cancel(); });
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(""));
@@ -204,8 +203,8 @@ absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments
                   << (arguments.cap_epsilon.has_value() ? "" : " (the default; --cap-epsilon lowers it)") << "\n";
   }
   UploadOptions options;
-  options.path = arguments.path;
-  options.open = OpenRequest(arguments, tenant, *sizes, session.random());
+  options.path = prepared.path();
+  options.open = OpenRequest(arguments, tenant, prepared, session.random());
   options.finish_request_id = NewRequestId(session.random());
   options.chunk_bytes = std::clamp<int64_t>(info.limits().max_chunk_bytes(), 1, kChunkBytes);
   UploadMeter meter(session);
@@ -243,12 +242,38 @@ absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments
   return kDone;
 }
 
+absl::Status CheckArguments(const UploadArguments& arguments) {
+  if (!arguments.name.empty()) {
+    DPAR_RETURN_IF_ERROR(ValidateId("name", arguments.name));
+  }
+  if (!arguments.tables.given()) {
+    return arguments.path.empty()
+               ? InvalidField("file", "give a graph file, or tables with --schema, --nodes and --edges")
+               : CheckInputFile("file", arguments.path);
+  }
+  if (!arguments.path.empty() || arguments.classes.has_value()) {
+    return InvalidField("file", "give a graph file or tables, not both; the schema states the classes of tables");
+  }
+  return CheckTableArguments(arguments.tables);
+}
+
+absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments) {
+  DPAR_RETURN_IF_ERROR(CheckArguments(arguments));
+  DPAR_ASSIGN_OR_RETURN(const PreparedUpload prepared,
+                        arguments.tables.given()
+                            ? PreparedUpload::OfTables(session, arguments.tables, arguments.is_public)
+                            : PreparedUpload::OfFile(session, arguments.path, arguments.classes));
+  return Send(session, arguments, prepared);
+}
+
 }  // namespace
 
 CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string& words, Command& chosen) {
   const auto arguments = std::make_shared<UploadArguments>();
   CLI::App* command = parent.add_subcommand(name, "Send a graph to the server and seal it, with a privacy budget");
-  command->add_option("FILE", arguments->path, "Graph file (npz)")->required();
+  command->add_option("FILE", arguments->path, "Graph file (npz); or tables:");
+  AddTableFlags(*command, arguments->tables);
+  AddAcceptFlag(*command, arguments->tables);
   command->add_option("--name", arguments->name, "Id of the dataset (made by the server when left out)");
   command->add_option(
       "--classes", arguments->classes,
@@ -264,7 +289,8 @@ CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string
   command->add_flag("--public", arguments->is_public,
                     "Declare the data public, for good: nothing is\nguaranteed about it");
   command->footer(Examples("  dpar " + words + " graph.npz --name " + (words == "upload" ? "demo" : "people") +
-                           " --cap-epsilon 4"));
+                           " --cap-epsilon 4\n  dpar " + words +
+                           " --schema people.schema.yaml --nodes customers.csv \\\n      --edges transfers.csv"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunUpload(s, *arguments); }; });
   return command;
 }

@@ -120,6 +120,7 @@ Json Unprotected(const Statement& statement) {
   add("stored size", kStoredSize);
   add("progress", kProgress);
   add("identical datasets", kIdenticalDatasets);
+  add("schema", statement.schema.empty() ? Json(nullptr) : Json::parse(statement.schema, nullptr, false));
   if (statement.max_degree > 0) {
     add("degree promise D", statement.max_degree);
   }
@@ -278,6 +279,20 @@ void ReadLedger(JsonFields& fields, Statement& statement) {
   fields.Read("/predicate/ledger/entry/event", statement.entry_event);
 }
 
+// The schema stands among what is unprotected.
+void ReadSchema(const Json& json, Statement& statement) {
+  const Json::json_pointer place("/predicate/unprotected");
+  if (!json.contains(place) || !json[place].is_array()) {
+    return;
+  }
+  for (const Json& entry : json[place]) {
+    if (entry.is_object() && entry.contains("quantity") && entry["quantity"] == "schema" && entry.contains("value") &&
+        entry["value"].is_object()) {
+      statement.schema = entry["value"].dump();
+    }
+  }
+}
+
 void ReadDataset(JsonFields& fields, Statement& statement) {
   fields.Read("/predicate/dataset/name", statement.dataset);
   fields.Read("/predicate/dataset/public", statement.is_public);
@@ -306,6 +321,7 @@ absl::StatusOr<Statement> ReadStatement(const Json& json) {
     fields.ReadMessage("/predicate/evaluation", statement.evaluation.emplace());
   }
   ReadDataset(fields, statement);
+  ReadSchema(json, statement);
   fields.Read("/predicate/accountant/version", statement.accountant_version);
   if (!statement.is_public) {
     ReadLedger(fields, statement);

@@ -30,6 +30,7 @@ struct Statement {
   std::string dataset_digest;  // under the dataset's own key
   PublicSizes sizes;
   int64_t max_degree = 0;  // the owner's degree promise, whatever the method; 0: none
+  std::string schema;      // how the owner's tables became the graph, in canonical form (core/table); empty: not stated
   bool is_public = false;  // then nothing is guaranteed, and the first field says so
   v1::Plan plan;           // as executed
   // For plan.event at plan.delta: at most plan.epsilon. Unused for public data.

@@ -16,6 +16,7 @@
 #include "core/plan/method.h"
 #include "core/privacy/event.h"
 #include "core/status_macros.h"
+#include "core/table/schema.h"
 #include "core/validate.h"
 
 namespace dpar {
@@ -185,6 +186,12 @@ absl::Status ValidateStatement(const Statement& statement) {
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.node_count", statement.sizes.node_count, 1, kMaxSize));
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.feature_count", statement.sizes.feature_count, 1, kMaxSize));
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.class_count", statement.sizes.class_count, 1, kMaxSize));
+  if (!statement.schema.empty() &&
+      !CheckDeclaredSchema(statement.schema, statement.sizes.feature_count, statement.sizes.class_count).ok()) {
+    return InvalidField("predicate.unprotected",
+                        "the schema in predicate.unprotected must be a schema of dataset.feature_count features and "
+                        "dataset.class_count classes");
+  }
   DPAR_RETURN_IF_ERROR(ValidateAccountant(statement));
   if (!statement.is_public) {
     DPAR_RETURN_IF_ERROR(ValidateLedger(statement));

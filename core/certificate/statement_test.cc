@@ -83,7 +83,7 @@ TEST(StatementTest, DescribesAMethodWithoutItsStructureAsWhatItIs) {
 
 TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   const Json list = ExampleJson()["predicate"]["unprotected"];
-  ASSERT_EQ(list.size(), 12U);
+  ASSERT_EQ(list.size(), 13U);
   EXPECT_EQ(list[0], (Json{{"quantity", "node slots N"}, {"value", 2995}}));
   EXPECT_EQ(list[1], (Json{{"quantity", "feature width d"}, {"value", 2879}}));
   EXPECT_EQ(list[2], (Json{{"quantity", "class count c"}, {"value", 7}}));
@@ -98,6 +98,25 @@ TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   EXPECT_EQ(list[10]["quantity"], "progress");
   EXPECT_EQ(list[11]["quantity"], "identical datasets");
   EXPECT_THAT(list[11]["value"].get<std::string>(), HasSubstr("none whose content the tenant declared public before"));
+  EXPECT_EQ(list[12], (Json{{"quantity", "schema"}, {"value", nullptr}}));
+}
+
+TEST(StatementTest, ShowsTheSchemaAndWhatItTookFromTheData) {
+  const std::string schema =
+      R"({"nodes":{"id":"a","label":{"column":"l","classes":["x","y"]},"columns":{"f":{"type":"flag"},)"
+      R"("n":{"type":"number","range":[0.0,1e+15],"scale":"log"}}},"edges":{"source":"s","target":"t"},)"
+      R"("accepted_observed":["n"]})";
+  Statement statement = ExampleStatement();
+  statement.schema = schema;
+  EXPECT_FALSE(ValidateStatement(statement).ok()) << "a schema of other sizes";
+  statement.sizes.feature_count = 16;
+  statement.sizes.class_count = 2;
+  ASSERT_TRUE(ValidateStatement(statement).ok()) << ValidateStatement(statement);
+  const std::string json = StatementToJson(statement);
+  EXPECT_THAT(json, HasSubstr(R"({"quantity":"schema","value":)" + schema + "}"));
+  const auto read = StatementFromJson(json);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->schema, schema);
 }
 
 TEST(StatementTest, SaysHowTheHeldOutSlotsWereDrawn) {
@@ -235,9 +254,9 @@ TEST(StatementTest, NamesTheDatasetsPromiseWhateverTheMethod) {
   EXPECT_EQ(again.cap_max_degree, 50);
   const Json predicate = Json::parse(text)["predicate"];
   EXPECT_EQ(predicate["dataset"]["max_degree"], 70);
-  ASSERT_EQ(predicate["unprotected"].size(), 14U);
-  EXPECT_EQ(predicate["unprotected"][12], (Json{{"quantity", "degree promise D"}, {"value", 70}}));
-  EXPECT_EQ(predicate["unprotected"][13],
+  ASSERT_EQ(predicate["unprotected"].size(), 15U);
+  EXPECT_EQ(predicate["unprotected"][13], (Json{{"quantity", "degree promise D"}, {"value", 70}}));
+  EXPECT_EQ(predicate["unprotected"][14],
             (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
   EXPECT_THAT(predicate["ledger"]["cap_relation"].get<std::string>(),
               HasSubstr(", for graphs in which no node has more than 50 neighbours, the smallest degree promise"));

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
+#include "core/graph/graph_names.h"
 #include "core/graph/npz.h"
 #include "core/stage.h"
 
@@ -64,8 +65,9 @@ absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const Graph
 absl::StatusOr<PublicSizes> ReadGraphSizes(const std::string& path, const GraphLimits& limits,
                                            std::optional<int64_t> classes);
 
-// Writes a canonical graph; ReadGraphFile gives it back exactly, if it is within the limits.
-absl::Status WriteGraphFile(const std::string& path, const GraphView& graph);
+// Writes a canonical graph with its names; ReadGraphFile gives the graph back exactly, if it is within the limits, and
+// ReadGraphNames the names.
+absl::Status WriteGraphFile(const std::string& path, const GraphView& graph, const GraphNames& names = {});
 
 }  // namespace dpar
 

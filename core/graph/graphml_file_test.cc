@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "core/error.h"
-#include "core/graph/csv_file.h"
 #include "core/graph/generate.h"
 #include "core/random/testing/fixed_random.h"
 
@@ -89,7 +88,7 @@ TEST_F(GraphMlFileTest, NumbersAreFeaturesTheLabelIsTheClassAndTextsArePassedOve
   EXPECT_EQ(imported->report.unlabelled_nodes, 1);
 }
 
-TEST_F(GraphMlFileTest, AGraphThatIsWrittenIsReadBackExactlyInEveryFormat) {
+TEST_F(GraphMlFileTest, AGraphThatIsWrittenIsReadBackExactly) {
   testing::FixedRandom random(7);
   const auto graph = GenerateGraph({.nodes = 60, .classes = 4, .features = 25}, random);
   ASSERT_TRUE(graph.ok()) << graph.status();
@@ -97,13 +96,6 @@ TEST_F(GraphMlFileTest, AGraphThatIsWrittenIsReadBackExactlyInEveryFormat) {
   const auto from_xml = ReadGraphMlFile(Path("g.graphml"), GraphLimits(), std::nullopt);
   ASSERT_TRUE(from_xml.ok()) << from_xml.status();
   EXPECT_EQ(from_xml->graph, *graph);
-
-  const CsvGraphFiles files = CsvFilesOf(Path("g.csv"));
-  EXPECT_EQ(files.edges, Path("g.edges.csv"));
-  ASSERT_EQ(WriteCsvGraph(files, *graph), absl::OkStatus());
-  const auto from_text = ReadCsvGraph(files, GraphLimits(), graph->sizes);
-  ASSERT_TRUE(from_text.ok()) << from_text.status();
-  EXPECT_EQ(from_text->graph, *graph);
 }
 
 TEST_F(GraphMlFileTest, ClassesAreStatedByTheCallerOrTheFileAndNotCounted) {

@@ -1,6 +1,9 @@
 #include "core/graph/local_graph.h"
 
+#include <filesystem>
+#include <map>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -9,6 +12,11 @@
 #include "core/status_macros.h"
 
 namespace dpar {
+namespace {
+
+std::string NamesBeside(const std::string& path) { return path + ".names.npz"; }
+
+}  // namespace
 
 absl::StatusOr<LocalGraph> LocalGraph::Open(const std::string& path) {
   if (IsSealedGraph(path)) {
@@ -49,16 +57,29 @@ ImportReport LocalGraph::report() const {
   return imported != nullptr ? imported->report : ImportReport();
 }
 
+absl::StatusOr<GraphNames> ReadLocalNames(const std::string& path, const PublicSizes& sizes) {
+  const std::string file = IsSealedGraph(path) ? NamesBeside(path) : path;
+  std::error_code error;
+  return std::filesystem::exists(file, error) ? ReadGraphNames(file, sizes.node_count, sizes.class_count)
+                                              : absl::StatusOr<GraphNames>(GraphNames());
+}
+
 bool IsSealedName(absl::string_view path) { return absl::EndsWith(path, ".sealed"); }
 
 bool IsNpzName(absl::string_view path) { return absl::EndsWith(path, ".npz"); }
 
-absl::Status WriteLocalGraph(const std::string& path, const GraphView& graph) {
+absl::Status WriteLocalGraph(const std::string& path, const GraphView& graph, const GraphNames& names) {
   if (IsSealedName(path)) {
-    return WriteSealedGraph(path, graph);
+    std::error_code error;
+    std::filesystem::remove(NamesBeside(path), error);
+    DPAR_RETURN_IF_ERROR(WriteSealedGraph(path, graph));
+    std::map<std::string, NpyView> arrays;
+    const NameArrays name_arrays(names);
+    name_arrays.AddTo(arrays);
+    return arrays.empty() ? absl::OkStatus() : WriteNpzFile(NamesBeside(path), arrays);
   }
   if (IsNpzName(path)) {
-    return WriteGraphFile(path, graph);
+    return WriteGraphFile(path, graph, names);
   }
   return InvalidField("path", absl::StrCat("a graph's file must end in .npz or .sealed, and not be '", path, "'"));
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "core/graph/graph.h"
 #include "core/graph/graph_file.h"
+#include "core/graph/graph_names.h"
 #include "core/graph/sealed_graph.h"
 
 namespace dpar {
@@ -44,8 +45,13 @@ class LocalGraph {
 bool IsSealedName(absl::string_view path);
 bool IsNpzName(absl::string_view path);
 
-// Writes the format that the name ends in. INVALID_ARGUMENT for any other ending.
-absl::Status WriteLocalGraph(const std::string& path, const GraphView& graph);
+// Writes the format that the name ends in. INVALID_ARGUMENT for any other ending. The names of a sealed graph, which is
+// the server's format, stand beside it in FILE.sealed.names.npz; a file there that would belong to another graph is
+// removed.
+absl::Status WriteLocalGraph(const std::string& path, const GraphView& graph, const GraphNames& names = {});
+
+// The names of a graph in either kind of file; empty where there are none.
+absl::StatusOr<GraphNames> ReadLocalNames(const std::string& path, const PublicSizes& sizes);
 
 }  // namespace dpar
 

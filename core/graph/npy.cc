@@ -227,8 +227,8 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view array, absl::string_v
     return GraphError(array, "is in Fortran order; save it in C order");
   }
   const bool is_text = header.kind == NpyKind::kUtf32Text || header.kind == NpyKind::kByteText;
-  if (is_text && !header.shape.empty()) {
-    return GraphError(array, "is an array of text; expected numbers");
+  if (is_text && header.shape.size() > (header.kind == NpyKind::kByteText ? 1 : 0)) {
+    return GraphError(array, "is an array of text; expected numbers, or byte strings (dtype 'S') of rank 1");
   }
   int64_t bytes = 0;
   for (const int64_t dimension : header.shape) {

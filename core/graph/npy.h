@@ -21,7 +21,8 @@ struct NpyHeader {
 };
 
 // Refuses anything but that literal, object and structured types, big-endian numbers, widths that NpyArray cannot hold,
-// text of rank 1 or more, Fortran order of rank 2 or more, and sizes that overflow.
+// byte strings of rank 2 or more, other text of rank 1 or more, Fortran order of rank 2 or more, and sizes that
+// overflow.
 absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view array, absl::string_view dictionary);
 
 // Magic, version 1.0, length and dictionary, padded to a multiple of 64 bytes as numpy does.

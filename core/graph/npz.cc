@@ -177,8 +177,11 @@ void AppendUtf8(uint32_t code, std::string& out) {
 
 absl::StatusOr<std::string> ReadText(zip_file_t* entry, absl::string_view array, const NpyHeader& header) {
   constexpr uint32_t kMaxCodePoint = 0x10ffff;
-  std::string bytes(static_cast<size_t>(header.item_bytes), '\0');
+  std::string bytes(static_cast<size_t>(header.count * header.item_bytes), '\0');
   DPAR_RETURN_IF_ERROR(ReadExactly(entry, array, bytes.data(), bytes.size()));
+  if (!header.shape.empty()) {
+    return bytes;
+  }
   std::string text;
   if (header.kind == NpyKind::kByteText) {
     text = std::move(bytes);
@@ -338,7 +341,8 @@ absl::StatusOr<OpenedArray> NpzFile::State::OpenArray(const std::string& name) {
 
 absl::Status NpzFile::State::Charge(const std::string& name, const NpyHeader& header) {
   const bool is_text = header.kind == NpyKind::kUtf32Text || header.kind == NpyKind::kByteText;
-  const int64_t maximum = is_text ? std::min(kMaxTextBytes, limits.max_array_bytes) : limits.max_array_bytes;
+  const int64_t maximum =
+      is_text && header.shape.empty() ? std::min(kMaxTextBytes, limits.max_array_bytes) : limits.max_array_bytes;
   if (header.count * header.item_bytes > maximum || BytesInMemory(header) > maximum) {
     return GraphError(name, absl::StrCat("is larger than ", maximum, " bytes when decompressed"));
   }

@@ -19,13 +19,14 @@
 namespace dpar {
 
 // One array in C order. Integers of up to 32 bits signed, 16 bits unsigned, and booleans are int32; wider ones int64
-// (uint64 when its values fit); floats keep their width; text ('U' or 'S' of rank 0) is UTF-8.
+// (uint64 when its values fit); floats keep their width; text ('U' or 'S' of rank 0) is UTF-8. Byte strings ('S' of
+// rank 1) are one text, in which each has the same width and is padded with zeros.
 struct NpyArray {
   std::vector<int64_t> shape;
   std::variant<std::vector<int64_t>, std::vector<int32_t>, std::vector<float>, std::vector<double>, std::string> data;
 };
 
-// The same for writing, without owning the entries. Text is written as 'S'.
+// The same for writing, without owning the entries. Text is written as 'S', of rank 1 in equal parts.
 struct NpyView {
   std::vector<int64_t> shape;
   std::variant<std::span<const int64_t>, std::span<const int32_t>, std::span<const float>, std::span<const double>,

@@ -19,12 +19,16 @@ constexpr zip_uint16_t kDosTime = 0;
 constexpr zip_uint16_t kDosDate = (1 << 5) | 1;
 
 struct Descr {
+  size_t count = 1;  // of entries
+
   std::string operator()(std::span<const int64_t> /*entries*/) const { return "<i8"; }
   std::string operator()(std::span<const int32_t> /*entries*/) const { return "<i4"; }
   std::string operator()(std::span<const float> /*entries*/) const { return "<f4"; }
   std::string operator()(std::span<const double> /*entries*/) const { return "<f8"; }
   // numpy knows no text of width 0; an empty one is a single padding byte.
-  std::string operator()(absl::string_view text) const { return absl::StrCat("|S", std::max<size_t>(text.size(), 1)); }
+  std::string operator()(absl::string_view text) const {
+    return absl::StrCat("|S", std::max<size_t>(text.size() / std::max<size_t>(count, 1), 1));
+  }
 };
 
 zip_buffer_fragment_t Fragment(const void* data, size_t bytes) {
@@ -75,7 +79,8 @@ absl::Status WriteNpzFile(const std::string& path, const std::map<std::string, N
   std::list<std::string> headers;  // libzip reads them, and the views, when it closes
   bool complete = true;
   for (const auto& [name, view] : arrays) {
-    const std::string& header = headers.emplace_back(MakeNpyHeader(std::visit(Descr(), view.data), view.shape));
+    const Descr descr{view.shape.empty() ? 1 : static_cast<size_t>(view.shape[0])};
+    const std::string& header = headers.emplace_back(MakeNpyHeader(std::visit(descr, view.data), view.shape));
     complete = complete && AddArray(archive, name, header, view);
   }
   if (!complete || zip_close(archive) != 0) {

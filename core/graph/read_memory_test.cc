@@ -1,11 +1,8 @@
 // Peak memory while graphs are read, measured: each reading is a process of its own that is asked for the most it held.
-#include <zlib.h>
-
 #include <cstdio>
 #include <functional>
 #include <string>
 
-#include "core/graph/csv_file.h"
 #include "core/graph/generate.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/testing/child_memory.h"
@@ -24,7 +21,6 @@ using ::dpar::testing::PeakBytes;
 using ::dpar::testing::TestPath;
 
 constexpr double kLargestShare = 1.5;  // of the result, that reading may take
-constexpr double kLargestTextShare = 4;
 // Far above what an allocator and a few buffers add.
 constexpr int64_t kSmallestResultBytes = int64_t{20} << 20;
 
@@ -122,57 +118,12 @@ absl::Status WriteDense(const Graph& graph, const std::string& path) {
                              {"labels", OneDimension(graph.labels)}});
 }
 
-// `mode` is zlib's: "wT" for plain text, "w1" for gzip of the least effort.
-bool WriteText(const std::string& path, const char* mode, const std::function<void(gzFile file)>& write) {
-  gzFile file = gzopen(path.c_str(), mode);
-  if (file == nullptr) {
-    return false;
-  }
-  write(file);
-  return gzclose(file) == Z_OK;
-}
-
-// Sparse features, and each edge in one direction only.
-absl::Status WriteCsv(const Graph& graph, const CsvGraphFiles& files, const char* mode) {
-  const auto write_edges = [&graph](gzFile file) {
-    for (int32_t node = 0; node < graph.sizes.node_count; ++node) {
-      for (const int32_t neighbour : graph.edges().neighbours_of(node)) {
-        if (node < neighbour) {
-          gzprintf(file, "%d,%d\n", node, neighbour);
-        }
-      }
-    }
-  };
-  const auto write_features = [rows = SparseRowsView(graph.features)](gzFile file) {
-    for (int32_t node = 0; node < rows.row_count(); ++node) {
-      for (size_t i = 0; i < rows.row_columns(node).size(); ++i) {
-        gzprintf(file, "%d,%d,%g\n", node, rows.row_columns(node)[i], static_cast<double>(rows.row_values(node)[i]));
-      }
-    }
-  };
-  const auto write_labels = [&graph](gzFile file) {
-    for (const int32_t label : graph.labels) {
-      gzprintf(file, "%d\n", label);
-    }
-  };
-  const bool written = WriteText(files.edges, mode, write_edges) && WriteText(files.features, mode, write_features) &&
-                       WriteText(files.labels, mode, write_labels);
-  return written ? absl::OkStatus() : absl::InternalError("cannot write the text files");
-}
-
-CsvGraphFiles TextFiles(const std::string& suffix) {
-  return {TestPath("edges" + suffix), TestPath("features" + suffix), TestPath("labels" + suffix),
-          CsvGraphFiles::FeatureForm::kSparse};
-}
-
 // The same graph in every form.
 struct Files {
   std::string own = TestPath("own.npz");
   std::string wide = TestPath("wide.npz");
   std::string one_direction = TestPath("one_direction.npz");
   std::string dense = TestPath("dense.npz");
-  CsvGraphFiles text = TextFiles(".csv");
-  CsvGraphFiles gzip = TextFiles(".csv.gz");
   bool written = false;
 };
 
@@ -190,9 +141,7 @@ absl::Status WriteAll(const Files& files) {
   DPAR_RETURN_IF_ERROR(WriteGraphFile(files.own, graph));
   DPAR_RETURN_IF_ERROR(WriteWide(graph, files.wide));
   DPAR_RETURN_IF_ERROR(WriteOneDirection(graph, files.one_direction));
-  DPAR_RETURN_IF_ERROR(WriteDense(graph, files.dense));
-  DPAR_RETURN_IF_ERROR(WriteCsv(graph, files.text, "wT"));
-  return WriteCsv(graph, files.gzip, "w1");
+  return WriteDense(graph, files.dense);
 }
 
 Files MakeFiles() {
@@ -230,9 +179,6 @@ class ReadMemoryTest : public ::testing::Test {
   static void ExpectWithinBound(const std::string& npz) {
     ExpectWithinBound(kLargestShare, [&npz] { return ReadGraphFile(npz, {}, std::nullopt); });
   }
-  static void ExpectWithinBound(const CsvGraphFiles& text) {
-    ExpectWithinBound(kLargestTextShare, [&text] { return ReadCsvGraph(text, {}, kSizes); });
-  }
 
   const Files* files_ = nullptr;
 };
@@ -244,10 +190,6 @@ TEST_F(ReadMemoryTest, OfWideIndicesAndSomeOneWayEdgesIsBounded) { ExpectWithinB
 TEST_F(ReadMemoryTest, OfEdgesInOneDirectionIsBounded) { ExpectWithinBound(files_->one_direction); }
 
 TEST_F(ReadMemoryTest, OfADenseFeatureMatrixIsBounded) { ExpectWithinBound(files_->dense); }
-
-TEST_F(ReadMemoryTest, OfTextIsBounded) { ExpectWithinBound(files_->text); }
-
-TEST_F(ReadMemoryTest, OfGzipIsBounded) { ExpectWithinBound(files_->gzip); }
 
 }  // namespace
 }  // namespace dpar

@@ -13,14 +13,13 @@ double RelativeError(size_t terms) { return 0x1p-52 * static_cast<double>(terms 
 
 void TransformEntries(v1::Transform transform, std::span<const float> values, std::span<float> out) {
   constexpr float kLargest = std::numeric_limits<float>::max();
-  if (transform == v1::SQRT_UNIT) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      out[i] = std::sqrt(values[i] > 0 && values[i] <= kLargest ? values[i] : 0.0F);
-    }
-    return;
-  }
   for (size_t i = 0; i < values.size(); ++i) {
     out[i] = std::fabs(values[i]) <= kLargest ? values[i] : 0.0F;
+  }
+  if (transform == v1::SQRT_UNIT) {
+    for (float& value : out) {
+      value = std::copysign(std::sqrt(std::fabs(value)), value);
+    }
   }
 }
 

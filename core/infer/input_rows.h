@@ -19,7 +19,7 @@ namespace dpar {
 inline constexpr double kRowScale = 0.99498743710661995;  // sqrt(0.99)
 inline constexpr double kBiasInput = 0.1;
 
-// `out` is as long as `values`. Entries that are not finite, and negative ones under SQRT_UNIT, become 0.
+// `out` is as long as `values`. Entries that are not finite become 0.
 void TransformEntries(v1::Transform transform, std::span<const float> values, std::span<float> out);
 
 struct InputScale {

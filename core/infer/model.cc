@@ -21,6 +21,7 @@ constexpr char kWeights[] = "weights";
 constexpr char kOutputWeights[] = "output_weights";
 constexpr char kCenter[] = "center";
 constexpr char kEncoderWeights[] = "encoder_weights";
+constexpr char kSchema[] = "schema";
 
 constexpr int64_t kMaxModelArrays = 8;
 
@@ -194,6 +195,14 @@ absl::StatusOr<Model> ReadModel(NpzFile& file) {
   DPAR_RETURN_IF_ERROR(ReadWeights(file, model));
   DPAR_RETURN_IF_ERROR(ReadCenter(file, model));
   DPAR_RETURN_IF_ERROR(ReadEncoder(file, model));
+  if (file.Contains(kSchema)) {
+    DPAR_ASSIGN_OR_RETURN(NpyArray schema, ReadArray(file, kSchema));
+    auto* schema_text = std::get_if<std::string>(&schema.data);
+    if (schema_text == nullptr || !schema.shape.empty() || schema_text->empty()) {
+      return ModelError("schema is not a text");
+    }
+    model.schema = std::move(*schema_text);
+  }
   return model;
 }
 
@@ -203,6 +212,11 @@ absl::Status ValidateModel(const Model& model) {
   DPAR_RETURN_IF_ERROR(ValidateShapes(model));
   DPAR_RETURN_IF_ERROR(ValidateNumbers(model));
   DPAR_RETURN_IF_ERROR(ValidateTransform(model));
+  if (!model.schema.empty()) {
+    if (const absl::Status parsed = ParseStrictJson(kSchema, model.schema).status(); !parsed.ok()) {
+      return AsModelError(parsed);
+    }
+  }
   return AsModelError(ParseStrictJson("plan", model.plan).status());
 }
 
@@ -236,6 +250,9 @@ absl::Status WriteModelFile(const std::string& path, const Model& model) {
   if (model.encoder_size > 0) {
     arrays[kEncoderWeights] =
         NpyView{{model.feature_count + 1, model.encoder_size}, std::span<const float>(model.encoder_weights)};
+  }
+  if (!model.schema.empty()) {
+    arrays[kSchema] = NpyView{{}, absl::string_view(model.schema)};
   }
   return WriteNpzFile(path, arrays);
 }

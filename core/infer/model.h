@@ -29,6 +29,7 @@ struct Model {
   std::vector<float> output_weights;  // V, h x c, row-major; empty without a hidden layer
   double logit_noise = 0;             // standard deviation of the noise in a logit (Plan.logit_noise)
   std::string plan = "{}";            // the plan as a JSON object
+  std::string schema;                 // of the tables it was trained on (core/table), as JSON; empty: none
   ModelInputs reads = ModelInputs::kFeatures;
   int64_t hops = 0;                    // kHops only: sums over neighbours, at least 1
   int64_t encoder_size = 0;            // kHops only: columns of the encoder's weights
@@ -51,7 +52,7 @@ absl::Status ValidateModel(const Model& model);
 std::string ModelHeader(const Model& model);
 
 // Writes an npz, atomically and deterministically: `header` (text) and float32 `weights`, and if present
-// `output_weights`, `center` and `encoder_weights`.
+// `output_weights`, `center`, `encoder_weights` and `schema` (text).
 absl::Status WriteModelFile(const std::string& path, const Model& model);
 
 // Reads and validates it. INVALID_ARGUMENT / INVALID_FIELD `model` for an invalid file; NOT_FOUND for none.

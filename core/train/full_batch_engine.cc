@@ -105,7 +105,6 @@ class FullBatchEngine final : public GradientEngine {
         weights_(features_ * stride_),
         residuals_(padded_rows_ * stride_),
         mean_(classes_),
-        origin_(rows.transform().transform() == v1::SQRT_UNIT ? 0 : kHighUnit),  // a square root has no sign
         bounds_(padded_rows_),
         scales_(padded_rows_),
         biases_(padded_rows_),
@@ -373,7 +372,7 @@ class FullBatchEngine final : public GradientEngine {
   AlignedFloats residuals_;           // by row, times s
   std::vector<double> sums_;          // by place
   std::vector<float> mean_;           // -m W
-  const int32_t origin_;              // of the lists
+  const int32_t origin_ = kHighUnit;  // of the lists: entries have signs
   Lists by_row_{{}, {}, origin_};     // of places
   Lists by_column_{{}, {}, origin_};  // of rows, counted from their chunk's first
   std::vector<size_t> pieces_;        // the places where they begin, and the end

@@ -28,7 +28,7 @@ constexpr absl::string_view kRead = R"(
   phi = torch.nan_to_num(x.float(), 0.0, 0.0, 0.0)
 )";
 constexpr absl::string_view kSquareRoot = R"(
-  phi = torch.sqrt(torch.relu(phi))
+  phi = torch.sign(phi) * torch.sqrt(torch.abs(phi))
 )";
 constexpr absl::string_view kDouble = R"(
   z = phi.double()

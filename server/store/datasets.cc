@@ -21,6 +21,7 @@ absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::stri
                    {{"limit", limit}, {"maximum", absl::StrCat(maximum)}});
 }
 
+// What ReadDataset reads, but for the schema, which stands last.
 constexpr absl::string_view kDatasetColumns =
     "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, ''), "
     "stored_bytes, COALESCE(max_degree, 0), out_of_service_reason";
@@ -42,6 +43,7 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
     dataset.set_max_degree(max_degree);
   }
   dataset.set_out_of_service_reason(reader.Text());
+  dataset.set_schema(reader.Text());
   DPAR_RETURN_IF_ERROR(reader.status());
   if (dataset.is_public() != stored.budget_id.empty()) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a private dataset has no budget in the store",
@@ -50,11 +52,13 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   return stored;
 }
 
+// With its schema, which lists leave out: a page of them would exceed a message.
 absl::StatusOr<StoredDataset> LoadDataset(Transaction& transaction, const std::string& name, absl::string_view lock) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
-                                                       " FROM datasets WHERE name = $1 AND delete_time IS NULL", lock),
-                                          {name}));
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> rows,
+      transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
+                                     ", table_schema FROM datasets WHERE name = $1 AND delete_time IS NULL", lock),
+                        {name}));
   if (rows.empty()) {
     return ResourceNotFound(name);
   }
@@ -148,12 +152,25 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& stored
   return transaction
       .Execute(
           "INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, is_public, "
-          "content_digest, budget_id, stored_bytes, max_degree) "
-          "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+          "content_digest, budget_id, stored_bytes, max_degree, table_schema) "
+          "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
           {dataset.name(), tenant, ToMicroseconds(dataset.create_time()), dataset.node_count(), dataset.feature_count(),
            dataset.class_count(), int64_t{dataset.is_public()}, dataset.content_digest(), TextOrNull(stored.budget_id),
-           stored.stored_bytes, dataset.has_max_degree() ? Value(dataset.max_degree()) : Value(std::monostate())})
+           stored.stored_bytes, dataset.has_max_degree() ? Value(dataset.max_degree()) : Value(std::monostate()),
+           dataset.schema()})
       .status();
+}
+
+absl::StatusOr<std::string> GetTableSchema(Transaction& transaction, const std::string& name) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
+                        transaction.Query("SELECT table_schema FROM datasets WHERE name = $1", {name}));
+  if (rows.empty()) {
+    return std::string();
+  }
+  RowReader reader(rows[0]);
+  std::string schema = reader.Text();
+  DPAR_RETURN_IF_ERROR(reader.status());
+  return schema;
 }
 
 absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name) {
@@ -217,7 +234,7 @@ absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::st
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
       transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
-                                     " FROM datasets WHERE tenant = $1 AND delete_time IS NULL AND "
+                                     ", '' FROM datasets WHERE tenant = $1 AND delete_time IS NULL AND "
                                      "(create_time, name) > ($2, $3) ORDER BY create_time, name LIMIT $4"),
                         {tenant, after.time, after.name, page_size + 1}));
   DatasetPage page;

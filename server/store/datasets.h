@@ -37,6 +37,8 @@ struct StoredDataset {
 
 // RESOURCE_EXISTS when the id was ever used, RESOURCE_EXHAUSTED past `max_datasets`.
 absl::Status InsertDataset(Transaction& transaction, const StoredDataset& dataset, int64_t max_datasets);
+// Dataset.schema, empty if there is none.
+absl::StatusOr<std::string> GetTableSchema(Transaction& transaction, const std::string& name);
 // NOT_FOUND also for a deleted one. LockDataset also keeps others from adding jobs or deleting it until the commit.
 absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name);
 absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name);

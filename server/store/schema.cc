@@ -88,6 +88,7 @@ CREATE TABLE datasets (
   budget_id TEXT REFERENCES budgets (id),
   stored_bytes BIGINT NOT NULL DEFAULT 0,
   max_degree BIGINT,
+  table_schema TEXT NOT NULL DEFAULT '',
   out_of_service_reason TEXT NOT NULL DEFAULT '');
 CREATE INDEX datasets_by_tenant ON datasets (tenant, create_time, name);
 CREATE TABLE contents (

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
+#include "core/table/schema.h"
 #include "core/validate.h"
 #include "server/uploads/upload_writer.h"
 
@@ -42,6 +43,9 @@ absl::Status ValidateDeclaration(const v1::OpenUploadRequest& request, const Lim
   DPAR_RETURN_IF_ERROR(CheckSize("class_count", request.class_count(), 2, "max_classes", limits.max_classes));
   if (request.has_max_degree()) {
     DPAR_RETURN_IF_ERROR(ValidateRange("max_degree", request.max_degree(), 1, request.node_count()));
+  }
+  if (!request.schema().empty()) {
+    DPAR_RETURN_IF_ERROR(CheckDeclaredSchema(request.schema(), request.feature_count(), request.class_count()));
   }
   if (!v1::OpenUploadRequest::Format_IsValid(request.format())) {
     return InvalidField("format", "format must be NPZ or unset");

@@ -81,6 +81,7 @@ v1::Dataset DescribeDataset(const StoredUpload& stored, absl::Time now) {
   if (stored.declared.has_max_degree()) {
     dataset.set_max_degree(stored.declared.max_degree());
   }
+  dataset.set_schema(stored.declared.schema());
   return dataset;
 }
 

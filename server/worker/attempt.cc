@@ -58,7 +58,8 @@ void Attempt::Stop(StopCause cause) {
 
 absl::StatusOr<JobOutput> Attempt::Run() {
   try {
-    DPAR_ASSIGN_OR_RETURN(const TrainedModel trained, TrainModel());
+    DPAR_ASSIGN_OR_RETURN(TrainedModel trained, TrainModel());
+    trained.model.schema = schema_;
     DPAR_SEAM("trained");
     return Save(trained);
   } catch (const std::exception&) {

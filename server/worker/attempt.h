@@ -5,6 +5,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -29,8 +30,14 @@ enum class StopCause {
 // Run is for one thread; Stop and cause are for any, opened for after it.
 class Attempt {
  public:
-  Attempt(const StoredJob& stored, const DataDirectory& directory, ProgressBoard& progress, TrainOptions options)
-      : stored_(stored), directory_(directory), progress_(progress), options_(std::move(options)) {}
+  // `schema` is the dataset's; the model carries it.
+  Attempt(const StoredJob& stored, std::string schema, const DataDirectory& directory, ProgressBoard& progress,
+          TrainOptions options)
+      : stored_(stored),
+        schema_(std::move(schema)),
+        directory_(directory),
+        progress_(progress),
+        options_(std::move(options)) {}
 
   // Trains and saves to this attempt's own directory; nothing is visible yet. CANCELLED after Stop; UNAVAILABLE for a
   // fault of the machine, worth another attempt; any other error is due to the data.
@@ -50,6 +57,7 @@ class Attempt {
   absl::Status WriteFiles(const Model& model, JobOutput& output);
 
   const StoredJob stored_;
+  const std::string schema_;
   const DataDirectory& directory_;
   ProgressBoard& progress_;
   const TrainOptions options_;

@@ -173,6 +173,7 @@ Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1
   statement.sizes = {dataset.node_count(), dataset.feature_count(), dataset.class_count()};
   statement.max_degree = dataset.max_degree();
   statement.is_public = dataset.is_public();
+  statement.schema = dataset.schema();
   return statement;
 }
 

@@ -15,6 +15,7 @@
 #include "server/machine.h"
 #include "server/seam.h"
 #include "server/steady_time.h"
+#include "server/store/datasets.h"
 #include "server/store/read_from.h"
 #include "server/worker/outcome.h"
 
@@ -136,11 +137,15 @@ absl::StatusOr<std::shared_ptr<Attempt>> Worker::LeaseNext() {
     request.free_bytes = free_bytes_;
   }
   std::optional<StoredJob> job;
+  std::string schema;
   DPAR_RETURN_IF_ERROR(database_.Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(job, Lease(transaction, request));
+    if (job.has_value()) {
+      DPAR_ASSIGN_OR_RETURN(schema, GetTableSchema(transaction, job->job.spec().dataset()));
+    }
     return absl::OkStatus();
   }));
-  return job.has_value() ? Admit(*job) : nullptr;
+  return job.has_value() ? Admit(*job, std::move(schema)) : nullptr;
 }
 
 std::string Worker::DeviceFor(const StoredJob& job) const {
@@ -148,9 +153,10 @@ std::string Worker::DeviceFor(const StoredJob& job) const {
   return job.job.plan().non_private() && !job.job.spec().has_seed() ? device_ : kPrivateDevice;
 }
 
-std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job) {
+std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job, std::string schema) {
   DPAR_SEAM("leased");
-  auto attempt = std::make_shared<Attempt>(job, directory_, progress_, TrainOptions{DeviceFor(job), options_.threads});
+  auto attempt = std::make_shared<Attempt>(job, std::move(schema), directory_, progress_,
+                                           TrainOptions{DeviceFor(job), options_.threads});
   const absl::MutexLock lock(&mutex_);
   free_bytes_ -= job.job.memory_bytes();
   // A cancel may have come after the lease, before this attempt was registered.

@@ -68,7 +68,7 @@ class Worker {
   int64_t AwaitNotice(int64_t seen) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::shared_ptr<Attempt>> LeaseNext() ABSL_LOCKS_EXCLUDED(lease_mutex_, mutex_);
   [[nodiscard]] std::string DeviceFor(const StoredJob& job) const;
-  std::shared_ptr<Attempt> Admit(const StoredJob& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<Attempt> Admit(const StoredJob& job, std::string schema) ABSL_LOCKS_EXCLUDED(mutex_);
   void RunJob(Attempt& attempt);
   // Stores the job's end; true when its output was released.
   absl::StatusOr<bool> EndJob(const Attempt& attempt, const absl::StatusOr<JobOutput>& output);

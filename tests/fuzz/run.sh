@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds a fuzzer (preset `fuzz`: clang, libFuzzer, address and undefined behaviour) and runs it from the checked-in
 # seeds and from what earlier runs found on the way (build/fuzz/corpus).
-#   bash tests/fuzz/run.sh npz|request|upload [SECONDS]    default: 60 seconds
+#   bash tests/fuzz/run.sh npz|request|table|upload [SECONDS]    default: 60 seconds
 # A finding ends it with a non-zero exit code and is left below build/fuzz/findings; replay it with
 # build/fuzz/bin/NAME_fuzzer FILE, or the program of the same name in any other build. Exit code 77 and a reason where
 # clang or its libFuzzer is missing.
@@ -15,9 +15,10 @@ seconds=${2-60}
 case "$name" in
   npz) limits=(-max_len=8192 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
   request) limits=(-max_len=2048 -malloc_limit_mb=256 -rss_limit_mb=1024 -dict=tests/fuzz/request.dict) ;;
+  table) limits=(-max_len=4096 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
   upload) limits=(-max_len=256 -len_control=0 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
   *)
-    echo "run.sh: which fuzzer? npz, request or upload" >&2
+    echo "run.sh: which fuzzer? npz, request, table or upload" >&2
     exit 2
     ;;
 esac
