@@ -42,6 +42,7 @@ absl::StatusOr<PreparedUpload> PreparedUpload::OfTables(Session& session, const 
   DPAR_ASSIGN_OR_RETURN(const TableGraph tables, LoadTables(session, schema, arguments.files));
   PreparedUpload prepared;
   prepared.schema_ = tables.names.schema;
+  prepared.most_entries_ = tables.imported.graph.sizes.node_count * schema.max_entries();
   DPAR_RETURN_IF_ERROR(prepared.WriteCopy(tables.imported.graph));
   return prepared;
 }
@@ -58,6 +59,10 @@ absl::StatusOr<PreparedUpload> PreparedUpload::OfFile(Session& session, const st
   prepared.path_ = path;
   prepared.sizes_ = *sizes;
   prepared.schema_ = names->schema;
+  if (!names->schema.empty()) {
+    DPAR_ASSIGN_OR_RETURN(const TableSchema schema, ParseSchema(names->schema));
+    prepared.most_entries_ = sizes->node_count * schema.max_entries();
+  }
   if (imported.ok() && names->schema.empty()) {
     for (const std::string& note : FeatureNotes(MeasureFeatures(imported->graph))) {
       session.err() << "note: " << note << "\n";

@@ -25,6 +25,8 @@ class PreparedUpload {
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] const PublicSizes& sizes() const { return sizes_; }
   [[nodiscard]] const std::string& schema() const { return schema_; }
+  // With a schema: the most feature entries that so many rows can have, whatever they hold.
+  [[nodiscard]] std::optional<int64_t> most_entries() const { return most_entries_; }
 
  private:
   // A directory that only this user can read, removed at the end.
@@ -46,6 +48,7 @@ class PreparedUpload {
   std::string path_;
   PublicSizes sizes_;
   std::string schema_;
+  std::optional<int64_t> most_entries_;
   std::unique_ptr<Scratch> scratch_;
 };
 

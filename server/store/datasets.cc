@@ -24,7 +24,7 @@ absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::stri
 // What ReadDataset reads, but for the schema, which stands last.
 constexpr absl::string_view kDatasetColumns =
     "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, ''), "
-    "stored_bytes, COALESCE(max_degree, 0), out_of_service_reason";
+    "edge_bound, entry_bound, COALESCE(max_degree, 0), out_of_service_reason";
 
 absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   StoredDataset stored;
@@ -38,7 +38,8 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   dataset.set_is_public(reader.Int() != 0);
   dataset.set_content_digest(reader.Text());
   stored.budget_id = reader.Text();
-  stored.stored_bytes = reader.Int();
+  dataset.set_edge_bound(reader.Int());
+  dataset.set_entry_bound(reader.Int());
   if (const int64_t max_degree = reader.Int(); max_degree > 0) {
     dataset.set_max_degree(max_degree);
   }
@@ -152,12 +153,12 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& stored
   return transaction
       .Execute(
           "INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, is_public, "
-          "content_digest, budget_id, stored_bytes, max_degree, table_schema) "
-          "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
+          "content_digest, budget_id, edge_bound, entry_bound, max_degree, table_schema) "
+          "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
           {dataset.name(), tenant, ToMicroseconds(dataset.create_time()), dataset.node_count(), dataset.feature_count(),
            dataset.class_count(), int64_t{dataset.is_public()}, dataset.content_digest(), TextOrNull(stored.budget_id),
-           stored.stored_bytes, dataset.has_max_degree() ? Value(dataset.max_degree()) : Value(std::monostate()),
-           dataset.schema()})
+           dataset.edge_bound(), dataset.entry_bound(),
+           dataset.has_max_degree() ? Value(dataset.max_degree()) : Value(std::monostate()), dataset.schema()})
       .status();
 }
 
