@@ -108,7 +108,7 @@ TEST(StatementTest, ShowsTheSchemaAndWhatItTookFromTheData) {
   Statement statement = ExampleStatement();
   statement.schema = schema;
   EXPECT_FALSE(ValidateStatement(statement).ok()) << "a schema of other sizes";
-  statement.sizes.feature_count = 16;
+  statement.sizes.feature_count = 22;
   statement.sizes.class_count = 2;
   ASSERT_TRUE(ValidateStatement(statement).ok()) << ValidateStatement(statement);
   const std::string json = StatementToJson(statement);

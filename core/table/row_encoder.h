@@ -3,7 +3,7 @@
 //
 // Every column becomes non-negative numbers that add up to 1, so that under the transform SQRT_UNIT all columns have
 // the same length, whatever their widths:
-//   number, date  weights of the two nearest of 10 knots over the range, by distance; on a log scale of the logarithm
+//   number, date  weights of the two nearest of 16 knots over the range, by distance; on a log scale of the logarithm
 //   category      1 at the value's place
 //   flag          1 at the first place for yes, at the second for no
 //   text          the share of each word at the place XXH64(word, 0) mod width; words are runs of letters, digits and

@@ -56,25 +56,25 @@ Encoded Encode(const std::string& description, const std::string& cell, const st
   return {row.columns, row.values, row.others.size(), std::string(status.message())};
 }
 
-constexpr const char* kNumber = "type: number, range: [0, 9]";
+constexpr const char* kNumber = "type: number, range: [0, 15]";
 
 TEST(RowEncoderTest, ANumberIsSharedByTheTwoNearestKnots) {
-  ASSERT_EQ(kKnots, 10) << "the ranges here have a knot at each whole number";
+  ASSERT_EQ(kKnots, 16) << "the ranges here have a knot at each whole number";
   const Encoded between = Encode(kNumber, "2.25");
   EXPECT_THAT(between.columns, ElementsAre(2, 3, kKnots + 2 + 3));
   EXPECT_THAT(between.values, ElementsAre(0.75F, 0.25F, 1.0F));
   EXPECT_THAT(Encode(kNumber, "0").columns, ElementsAre(0, kKnots + 5));
-  EXPECT_THAT(Encode(kNumber, "9").columns, ElementsAre(9, kKnots + 5));
-  EXPECT_THAT(Encode("type: number, range: [0, 511], scale: log", "511").columns, ElementsAre(9, kKnots + 5));
-  const Encoded log = Encode("type: number, range: [0, 511], scale: log", "7");
-  EXPECT_THAT(log.columns, ElementsAre(3, kKnots + 5)) << "log2(8) of log2(512)";
-  EXPECT_THAT(Encode("type: number, range: [1, 512], scale: log", "8").columns, ElementsAre(3, kKnots + 5));
-  EXPECT_THAT(Encode("type: date, range: [2024-01-01, 2024-01-10]", "2024-01-04T10:00").columns,
+  EXPECT_THAT(Encode(kNumber, "15").columns, ElementsAre(15, kKnots + 5));
+  EXPECT_THAT(Encode("type: number, range: [0, 32767], scale: log", "32767").columns, ElementsAre(15, kKnots + 5));
+  const Encoded log = Encode("type: number, range: [0, 32767], scale: log", "7");
+  EXPECT_THAT(log.columns, ElementsAre(3, kKnots + 5)) << "log2(8) of log2(32768)";
+  EXPECT_THAT(Encode("type: number, range: [1, 32768], scale: log", "8").columns, ElementsAre(3, kKnots + 5));
+  EXPECT_THAT(Encode("type: date, range: [2024-01-01, 2024-01-16]", "2024-01-04T10:00").columns,
               ElementsAre(3, kKnots + 5));
 }
 
 TEST(RowEncoderTest, OtherAndMissingValuesHavePlacesOfTheirOwn) {
-  for (const char* outside : {"-0.1", "9.1", "1e300"}) {
+  for (const char* outside : {"-0.1", "15.1", "1e300"}) {
     const Encoded other = Encode(kNumber, outside, "yes");
     EXPECT_THAT(other.columns, ElementsAre(kKnots, kKnots + 2)) << outside;
     EXPECT_EQ(other.others, 1u);
