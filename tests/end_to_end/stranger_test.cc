@@ -1,7 +1,10 @@
 // What a caller without a token can cost the server: memory, threads, seconds. SECURITY.md has the table.
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -11,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "server/http/testing/http_client.h"
 #include "tests/end_to_end/raw_call.h"
+#include "tests/end_to_end/silent_connections.h"
 #include "tests/end_to_end/workflow.h"
 
 namespace dpar::e2e {
@@ -145,6 +149,70 @@ TEST(OverloadTest, WithoutAFreeThreadCallsAreWorthARetryAndReadinessSaysSo) {
   } while (ready.status == 200 && absl::Now() < deadline);
   EXPECT_EQ(ready.status, 503);
   EXPECT_EQ(ready.body, "threads\n");
+}
+
+int64_t DescriptorsOf(pid_t pid) {
+  const std::filesystem::directory_iterator all(absl::StrCat("/proc/", pid, "/fd"));
+  return std::distance(begin(all), end(all));
+}
+
+// What somebody with a token and health see while strangers hold connections.
+void ExpectService(const TestServer& server, const Client& early) {
+  const absl::Time start = absl::Now();
+  EXPECT_THAT(early.Call(&v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest()).status, IsOk())
+      << "on a connection from before";
+  EXPECT_THAT(server.Operator().Call(&v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest()).status, IsOk())
+      << "on a new connection";
+  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+  for (const std::string path : {"/livez", "/readyz"}) {
+    const HttpReply reply = SendHttp({.address = server.metrics_address(), .path = path});
+    EXPECT_EQ(reply.status, 200) << path << ": " << reply.body;
+  }
+}
+
+TEST_F(StrangerTest, SilentConnectionsAreLimitedAndKeepNobodyOut) {
+  const Client early = server().Operator();
+  ASSERT_THAT(early.Call(&v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest()).status, IsOk());
+  const int64_t before = DescriptorsOf(server().pid());
+  // From another address than the callers', then from their own.
+  for (const std::string from : {"127.0.0.2", "127.0.0.1"}) {
+    std::unique_ptr<SilentConnections> silent;
+    const int64_t growth = PeakGrowth([&] {
+      silent = std::make_unique<SilentConnections>(server().address(), from, 5'000, SilentConnections::Kind::kTcp);
+      ExpectService(server(), early);
+    });
+    EXPECT_LT(growth, 64 * kMebibyte);
+    EXPECT_LT(DescriptorsOf(server().pid()) - before, 1'100);
+    std::cout << "5,000 silent connections: " << growth / kMebibyte << " MiB\n";
+  }
+}
+
+TEST_F(StrangerTest, ConnectionsThatFallSilentAfterTheHandshakeAreLimitedAndKeepNobodyOut) {
+  const Client early = server().Operator();
+  ASSERT_THAT(early.Call(&v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest()).status, IsOk());
+  std::unique_ptr<SilentConnections> silent;
+  const int64_t growth = PeakGrowth([&] {
+    silent = std::make_unique<SilentConnections>(server().address(), "127.0.0.1", 1'500, SilentConnections::Kind::kTls);
+    ExpectService(server(), early);
+  });
+  EXPECT_LT(growth, 256 * kMebibyte);
+  std::cout << "1,500 silent connections with TLS: " << growth / kMebibyte << " MiB\n";
+}
+
+TEST(FewDescriptorsTest, ConnectionsLeaveHalfOfTheDescriptors) {
+  rlimit own = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &own), 0);
+  rlimit few = own;
+  few.rlim_cur = 400;
+  TestServer server;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  server.Launch();
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &own), 0);
+  ASSERT_TRUE(server.AwaitListening());
+  const Client early = server.Operator();
+  ASSERT_THAT(early.Call(&v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest()).status, IsOk());
+  const SilentConnections silent(server.address(), "127.0.0.1", 600, SilentConnections::Kind::kTcp);
+  ExpectService(server, early);
 }
 
 }  // namespace

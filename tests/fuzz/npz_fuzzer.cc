@@ -3,8 +3,6 @@
 //
 // Whatever the bytes: an error that names its reason, or a canonical graph that writing and reading gives back.
 // libFuzzer bounds the memory (run.sh).
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -23,6 +21,7 @@
 #include "core/graph/graph_file.h"
 #include "core/graph/npy.h"
 #include "tests/fuzz/fuzz_input.h"
+#include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/npz_words.h"
 #include "tests/fuzz/require.h"
 
@@ -129,23 +128,6 @@ std::string FileOf(const uint8_t* data, size_t size) {
   }
   return zip.Finish();
 }
-
-// A file in memory that has a path.
-class MemoryFile {
- public:
-  explicit MemoryFile(const std::string& bytes) : descriptor_(memfd_create("fuzz", MFD_CLOEXEC)) {
-    Require(descriptor_ >= 0 && write(descriptor_, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
-            "there is memory for the input");
-  }
-  ~MemoryFile() { close(descriptor_); }
-  MemoryFile(const MemoryFile&) = delete;
-  MemoryFile& operator=(const MemoryFile&) = delete;
-
-  [[nodiscard]] std::string path() const { return absl::StrCat("/proc/self/fd/", descriptor_); }
-
- private:
-  const int descriptor_;
-};
 
 template <typename Entry>
 bool Ascends(std::span<const Entry> row) {
