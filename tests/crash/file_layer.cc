@@ -40,6 +40,7 @@ struct Settings {
   const std::string root = TextFrom("DPAR_TEST_LAYER_ROOT");
   const std::string shadow = TextFrom("DPAR_TEST_LAYER_SHADOW");
   const uint64_t cut = NumberFrom("DPAR_TEST_LAYER_CUT");        // the sync at which the power goes; 0 never
+  const bool lies = NumberFrom("DPAR_TEST_LAYER_LIES") != 0;     // says of syncs that they are done, and does none
   const uint64_t faults = NumberFrom("DPAR_TEST_LAYER_FAULTS");  // one in so many syncs and writes fails; 0 none
 };
 
@@ -145,7 +146,7 @@ int Sync(int descriptor, int (*real)(int)) {
     errno = EIO;
     return -1;
   }
-  Keep(descriptor, kind);
+  if (!TheSettings().lies) Keep(descriptor, kind);
   return 0;
 }
 

@@ -2,6 +2,7 @@
 // run drew, though not when the machine did what.
 #include "tests/crash/power_cut.h"
 
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -19,11 +20,11 @@
 namespace dpar::crash {
 namespace {
 
-constexpr int64_t kShortCuts = 6;
+constexpr int64_t kShortCuts = 4;
 constexpr int64_t kCutsBetweenLines = 10;
 // At whichever sync of so many the power goes, or after this time.
 constexpr uint64_t kMostSyncs = 250;
-constexpr absl::Duration kLongestLife = absl::Seconds(4);
+constexpr absl::Duration kLongestLife = absl::Seconds(2);
 // One in so many writes and syncs fails, in every second life.
 constexpr int64_t kFaults = 400;
 
@@ -80,6 +81,26 @@ TEST_F(PowerCutTest, WhatWasPromisedSurvivesOnPostgres) {
     GTEST_SKIP() << "PostgreSQL is not installed";
   }
   CutOften(SharedPostgres());
+}
+
+// Without it, the others could pass because nothing is ever lost.
+TEST(LyingDiskTest, ADiskThatDoesNotSyncLosesWhatWasPromised) {
+  dpar::testing::FixedRandom random(1);
+  CrashSite site(nullptr);
+  PowerCut power(site.server().data_directory());
+  ASSERT_TRUE(site.Start("dpard", power.EnvironmentFor(0, 0, 0)));
+  site.NewTenant(/*seed=*/1);
+  site.server().Kill();
+  power.Apply(random, /*strict=*/true);
+  site.Check(Rest::kInterrupted, "after a power cut on an honest disk");
+  e2e::Environment lies = power.EnvironmentFor(0, 0, 0);
+  lies["DPAR_TEST_LAYER_LIES"] = "1";
+  ASSERT_TRUE(site.Start("dpard", lies));
+  site.NewTenant(/*seed=*/2);
+  site.server().Kill();
+  power.Apply(random, /*strict=*/true);
+  EXPECT_NONFATAL_FAILURE(site.Check(Rest::kInterrupted, "after a power cut on a lying disk"),
+                          "was sealed and is lost");
 }
 
 }  // namespace
