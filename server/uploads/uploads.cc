@@ -304,8 +304,12 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadR
 
 // A file at fault ends its upload, if its caller is still there.
 absl::Status Uploads::Judge(Sealing& sealing, absl::Status found) {
-  if (!IsRefusal(found)) {
+  if (absl::IsCancelled(found)) {
     return found;
+  }
+  if (!IsRefusal(found)) {
+    spdlog::error("uploads: a file cannot be read: {}", std::string(found.message()));
+    return CannotStore();
   }
   DPAR_RETURN_IF_ERROR(sealing.check.Wanted());
   return Refuse(sealing.stored.name, std::move(found));
@@ -319,9 +323,21 @@ absl::StatusOr<ImportedGraph> Uploads::Import(Sealing& sealing, const std::strin
                      "the SHA-256 is not that of the bytes received. The bytes were discarded; open another upload and "
                      "send the file again");
   }
-  return ReadDeclaredGraph(
-      path, sealing.stored.declared, limits_,
-      {.parsing = sealing.check.Stage("parsing"), .validating = sealing.check.Stage("validating")});
+  const auto read = [&] {
+    return ReadDeclaredGraph(
+        path, sealing.stored.declared, limits_,
+        {.parsing = sealing.check.Stage("parsing"), .validating = sealing.check.Stage("validating")});
+  };
+  absl::StatusOr<ImportedGraph> imported = read();
+  if (!IsRefusal(imported.status())) {
+    return imported;
+  }
+  // A disk that fails may look like a damaged file, and a refusal is for good: the bytes are read once more.
+  DPAR_ASSIGN_OR_RETURN(const std::string again, Sha256File(path, sealing.check.Stage("digest")));
+  if (again != sha256) {
+    return CannotStore();
+  }
+  return read();
 }
 
 // The content's two digests, and the key of the one that leaves the server.

@@ -15,19 +15,29 @@
 #include "tests/crash/crash_site.h"
 #include "tests/crash/faulty_clock.h"
 #include "tests/crash/load.h"
+#include "tests/crash/preload.h"
 
 namespace dpar::crash {
 namespace {
 
-constexpr int64_t kShortJumps = 6;
+constexpr int64_t kShortJumps = 4;
 // Within the week for which requests and uploads are remembered.
 constexpr absl::Duration kJumps[] = {absl::Hours(24),    absl::Hours(-24),  absl::Hours(48),   absl::Hours(1),
                                      absl::Minutes(-10), absl::Seconds(30), absl::Seconds(-30)};
 
 absl::Time TimeOf(const google::protobuf::Timestamp& time) { return absl::FromUnixMicros(ToMicroseconds(time)); }
 
+class ClockTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!kCanPreload) {
+      GTEST_SKIP() << kCannotPreload;
+    }
+  }
+};
+
 // The fault that was found first: a day ahead and back again, under one running job, and nothing renewed its lease.
-TEST(ClockTest, AJobOutlivesADayAheadAndBackInItsFirstAttempt) {
+TEST_F(ClockTest, AJobOutlivesADayAheadAndBackInItsFirstAttempt) {
   FaultyClock clock;
   CrashSite site(nullptr, {"--lease-seconds", "2"});
   ASSERT_TRUE(site.Start("dpard", clock.EnvironmentFor()));
@@ -50,7 +60,7 @@ TEST(ClockTest, AJobOutlivesADayAheadAndBackInItsFirstAttempt) {
   EXPECT_LT(TimeOf(site.snapshot().jobs.at(after).stored.job.end_time()), absl::Now() + absl::Minutes(1));
 }
 
-class JumpTest : public ::testing::Test {
+class JumpTest : public ClockTest {
  protected:
   // Jumps under load; every third time the server is killed and starts with what the jump left in the store.
   void JumpOften(dpar::testing::PrivatePostgres* postgres) {
@@ -88,7 +98,7 @@ TEST_F(JumpTest, JumpsUnderLoadLoseNothingAndDoubleNothingOnPostgres) {
   JumpOften(SharedPostgres());
 }
 
-TEST(SkewTest, ServersMinutesApartLoseNoJobAndPostNoneTwice) {
+TEST_F(ClockTest, ServersMinutesApartLoseNoJobAndPostNoneTwice) {
   if (SharedPostgres() == nullptr) {
     GTEST_SKIP() << "PostgreSQL is not installed";
   }
@@ -102,7 +112,7 @@ TEST(SkewTest, ServersMinutesApartLoseNoJobAndPostNoneTwice) {
                          site.server().data_directory());
   ASSERT_TRUE(second.Start("dpard", ahead.EnvironmentFor()));
   Load load(site, random);
-  absl::SleepFor(absl::Seconds(6));
+  absl::SleepFor(absl::Seconds(4));
   // What a dead server held, the other takes over, and no sooner than the lease ended.
   second.Kill();
   absl::SleepFor(absl::Seconds(3));

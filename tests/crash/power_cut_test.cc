@@ -16,6 +16,7 @@
 #include "core/random/testing/fixed_random.h"
 #include "tests/crash/crash_site.h"
 #include "tests/crash/load.h"
+#include "tests/crash/preload.h"
 
 namespace dpar::crash {
 namespace {
@@ -30,6 +31,11 @@ constexpr int64_t kFaults = 400;
 
 class PowerCutTest : public ::testing::Test {
  protected:
+  void SetUp() override {
+    if (!kCanPreload) {
+      GTEST_SKIP() << kCannotPreload;
+    }
+  }
   void CutOften(dpar::testing::PrivatePostgres* postgres) {
     const int64_t cuts = FromEnvironment("DPAR_CRASH_CUTS", kShortCuts);
     const int64_t seed = FromEnvironment("DPAR_CRASH_SEED", absl::ToUnixMicros(absl::Now()));
@@ -84,7 +90,7 @@ TEST_F(PowerCutTest, WhatWasPromisedSurvivesOnPostgres) {
 }
 
 // Without it, the others could pass because nothing is ever lost.
-TEST(LyingDiskTest, ADiskThatDoesNotSyncLosesWhatWasPromised) {
+TEST_F(PowerCutTest, ADiskThatDoesNotSyncLosesWhatWasPromised) {
   dpar::testing::FixedRandom random(1);
   CrashSite site(nullptr);
   PowerCut power(site.server().data_directory());

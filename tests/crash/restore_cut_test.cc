@@ -16,6 +16,7 @@
 #include "core/random/testing/fixed_random.h"
 #include "tests/crash/crash_site.h"
 #include "tests/crash/power_cut.h"
+#include "tests/crash/preload.h"
 
 namespace dpar::crash {
 namespace {
@@ -28,6 +29,9 @@ class RestoreCutTest : public ::testing::Test {
  protected:
   // A store of one job, its backup, and the same store with a tenant more.
   void SetUp() override {
+    if (!kCanPreload) {
+      GTEST_SKIP() << kCannotPreload;
+    }
     ASSERT_TRUE(site_.Start());
     const CrashSite::Tenant tenant = site_.NewTenant(/*seed=*/1);
     site_.Submit(tenant, QuickJob(tenant.dataset));

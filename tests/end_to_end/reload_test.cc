@@ -47,24 +47,33 @@ class ReloadTest : public ::testing::Test {
   }
   // Whether a caller who trusts this authority gets an answer, over gRPC and from the page.
   [[nodiscard]] bool Serves(const ServerAuthority& authority) const {
-    const bool calls = Call(*Channel(authority, {})).ok();
+    const bool calls = Call(Channel(authority)).ok();
     const HttpReply page = SendHttp({.address = server_.page_address(), .tls = HttpTls{.ca_file = authority.ca()}});
     EXPECT_EQ(page.status == 200, calls) << "gRPC and the page show different certificates";
     return calls;
   }
-  [[nodiscard]] std::shared_ptr<Client> Channel(const ServerAuthority& authority,
-                                                const ClientCertificate& certificate) const {
+  [[nodiscard]] std::shared_ptr<grpc::Channel> Channel(const ServerAuthority& authority,
+                                                       const ClientCertificate& certificate = {}) const {
     grpc::SslCredentialsOptions tls;
     tls.pem_root_certs = ReadFile(authority.ca());
     tls.pem_cert_chain = certificate.certificate;
     tls.pem_private_key = certificate.key;
     grpc::ChannelArguments arguments;
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    return std::make_shared<Client>(grpc::CreateCustomChannel(server_.address(), grpc::SslCredentials(tls), arguments),
-                                    server_.operator_token());
+    return grpc::CreateCustomChannel(server_.address(), grpc::SslCredentials(tls), arguments);
   }
-  static grpc::Status Call(const Client& client) {
-    return client.Call(&v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest()).status;
+  // The owner of a new tenant acme, on the same connection.
+  static Client NewOwner(const std::shared_ptr<grpc::Channel>& channel, const Client& operators) {
+    v1::CreateTenantRequest request;
+    request.set_tenant_id("acme");
+    request.set_request_id(NewRequestId());
+    EXPECT_THAT(operators.Call(&v1::OperatorService::Stub::CreateTenant, request).status, IsOk());
+    const auto token = operators.Call(&v1::OperatorService::Stub::CreateToken, TokenRequest("tenants/acme", v1::OWNER));
+    EXPECT_THAT(token.status, IsOk());
+    return {channel, token.value.secret()};
+  }
+  [[nodiscard]] grpc::Status Call(const std::shared_ptr<grpc::Channel>& channel) const {
+    return Client(channel, server_.operator_token()).Call(&v1::ServerService::Stub::WhoAmI, v1::WhoAmIRequest()).status;
   }
   // SIGHUP, and what the log says of TLS afterwards.
   void Reload(const std::string& expected) {
@@ -95,17 +104,32 @@ class ReloadTest : public ::testing::Test {
 
 TEST_F(ReloadTest, ANewCertificateIsShownToNewConnectionsAndOpenCallsGoOn) {
   EXPECT_TRUE(Serves(old_));
-  const auto open = Channel(old_, {});
-  const std::unique_ptr<grpc::ClientContext> context = MakeContext(server_.operator_token());
-  auto upload = open->stub<v1::TrainingService>().WatchJob(context.get(), v1::WatchJobRequest());
-  ASSERT_THAT(Call(*open), IsOk());
+  const auto open = Channel(old_);
+  const Client owner = NewOwner(open, Client(open, server_.operator_token()));
+  const Graph graph = MakeGraph(1);
+  const std::string bytes = GraphBytes(graph);
+  const auto upload =
+      owner.Call(&v1::DatasetService::Stub::OpenUpload, OpenRequest("tenants/acme", bytes, graph.sizes));
+  ASSERT_THAT(upload.status, IsOk());
+  const std::unique_ptr<grpc::ClientContext> context = MakeContext(owner.token());
+  v1::WriteUploadResponse written;
+  const auto stream = owner.stub<v1::DatasetService::Stub>().WriteUpload(context.get(), &written);
+  v1::WriteUploadRequest piece;
+  piece.set_name(upload.value.name());
+  piece.set_data(bytes.substr(0, 10));
+  ASSERT_TRUE(stream->Write(piece));
   new_.Issue(certificate_, key_);
   EXPECT_TRUE(Serves(old_)) << "before the signal nothing changes";
   Reload("TLS was opened again");
   EXPECT_TRUE(Serves(new_));
   EXPECT_FALSE(Serves(old_));
-  EXPECT_THAT(Call(*open), IsOk()) << "on the connection of before";
-  upload->Finish();
+  EXPECT_THAT(Call(open), IsOk()) << "on the connection of before";
+  piece.Clear();
+  piece.set_data(bytes.substr(10));
+  EXPECT_TRUE(stream->Write(piece)) << "in the middle of an upload";
+  stream->WritesDone();
+  EXPECT_THAT(stream->Finish(), IsOk());
+  EXPECT_EQ(written.committed_offset(), static_cast<int64_t>(bytes.size()));
 }
 
 TEST_F(ReloadTest, ABadCertificateLeavesTheOldOneAndIsLogged) {
@@ -136,22 +160,22 @@ TEST_F(ReloadTest, NewClientAuthoritiesAreTrustedAndOldOnesNoMore) {
   ClientAuthority later;
   const ClientCertificate early_one = clients_.Issue("early", "URI:spiffe://acme/early");
   const ClientCertificate late_one = later.Issue("late", "URI:spiffe://acme/late");
-  EXPECT_THAT(Call(*Channel(old_, early_one)), IsOk());
-  EXPECT_EQ(Call(*Channel(old_, late_one)).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(Call(Channel(old_, early_one)), IsOk());
+  EXPECT_EQ(Call(Channel(old_, late_one)).error_code(), grpc::StatusCode::UNAVAILABLE);
   WriteFile(client_ca_, ReadFile(later.file()));
   Reload("TLS was opened again");
-  EXPECT_THAT(Call(*Channel(old_, late_one)), IsOk());
-  EXPECT_EQ(Call(*Channel(old_, early_one)).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(Call(Channel(old_, late_one)), IsOk());
+  EXPECT_EQ(Call(Channel(old_, early_one)).error_code(), grpc::StatusCode::UNAVAILABLE);
 }
 
 TEST_F(ReloadTest, FiftyReloadsUnderCallsDropNone) {
   std::atomic<bool> stop = false;
   std::atomic<int> calls = 0;
   std::thread caller([&] {
-    const auto kept = Channel(old_, {});
+    const auto kept = Channel(old_);
     while (!stop) {
-      EXPECT_THAT(Call(*kept), IsOk());
-      EXPECT_THAT(Call(*Channel(old_, {})), IsOk()) << "on a new connection";
+      EXPECT_THAT(Call(kept), IsOk());
+      EXPECT_THAT(Call(Channel(old_)), IsOk()) << "on a new connection";
       ++calls;
     }
   });

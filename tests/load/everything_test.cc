@@ -27,13 +27,14 @@
 #include "tests/crash/faulty_proxy.h"
 #include "tests/crash/load.h"
 #include "tests/crash/network_faults.h"
+#include "tests/crash/preload.h"
 #include "tests/crash/small_disk.h"
 
 namespace dpar::crash {
 namespace {
 
 constexpr int64_t kShortSeconds = 20;
-constexpr int64_t kDiskBytes = int64_t{512} << 20;
+constexpr int64_t kDiskBytes = int64_t{96} << 20;
 constexpr absl::Duration kJumps[] = {absl::Hours(24), absl::Hours(-24), absl::Minutes(7), absl::Seconds(-40)};
 
 // What a process holds at one moment.
@@ -65,6 +66,9 @@ Holding Most(const std::vector<Holding>& all, size_t first, size_t last) {
 class EverythingTest : public ::testing::Test {
  protected:
   void SetUp() override {
+    if (!kCanPreload) {
+      GTEST_SKIP() << kCannotPreload;
+    }
     if (SharedPostgres() == nullptr) {
       GTEST_SKIP() << "PostgreSQL is not installed";
     }
