@@ -100,7 +100,7 @@ TEST_F(PowerCutTest, ADiskThatDoesNotSyncLosesWhatWasPromised) {
   power.Apply(random, /*strict=*/true);
   site.Check(Rest::kInterrupted, "after a power cut on an honest disk");
   e2e::Environment lies = power.EnvironmentFor(0, 0, 0);
-  lies["DPAR_TEST_LAYER_LIES"] = "1";
+  lies.emplace("DPAR_TEST_LAYER_LIES", "1");
   ASSERT_TRUE(site.Start("dpard", lies));
   site.NewTenant(/*seed=*/2);
   site.server().Kill();
