@@ -323,21 +323,9 @@ absl::StatusOr<ImportedGraph> Uploads::Import(Sealing& sealing, const std::strin
                      "the SHA-256 is not that of the bytes received. The bytes were discarded; open another upload and "
                      "send the file again");
   }
-  const auto read = [&] {
-    return ReadDeclaredGraph(
-        path, sealing.stored.declared, limits_,
-        {.parsing = sealing.check.Stage("parsing"), .validating = sealing.check.Stage("validating")});
-  };
-  absl::StatusOr<ImportedGraph> imported = read();
-  if (!IsRefusal(imported.status())) {
-    return imported;
-  }
-  // A disk that fails may look like a damaged file, and a refusal is for good: the bytes are read once more.
-  DPAR_ASSIGN_OR_RETURN(const std::string again, Sha256File(path, sealing.check.Stage("digest")));
-  if (again != sha256) {
-    return CannotStore();
-  }
-  return read();
+  return ReadDeclaredGraph(
+      path, sealing.stored.declared, limits_,
+      {.parsing = sealing.check.Stage("parsing"), .validating = sealing.check.Stage("validating")});
 }
 
 // The content's two digests, and the key of the one that leaves the server.

@@ -17,7 +17,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <random>
 #include <string>
 
 #include "tests/crash/file_key.h"
@@ -54,10 +53,15 @@ std::recursive_mutex& TheMutex() {
   return mutex;
 }
 
+// SplitMix64, as the project's own libraries do not go into a shared one.
 uint64_t Draw(uint64_t below) {
-  static std::mt19937_64 generator(NumberFrom("DPAR_TEST_LAYER_SEED"));
+  static uint64_t state = NumberFrom("DPAR_TEST_LAYER_SEED");
   const std::lock_guard<std::recursive_mutex> lock(TheMutex());
-  return generator() % below;
+  state += 0x9e3779b97f4a7c15;
+  uint64_t bits = state;
+  bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+  bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+  return (bits ^ bits >> 31) % below;
 }
 
 bool Fails() { return TheSettings().faults > 0 && Draw(TheSettings().faults) == 0; }
@@ -147,6 +151,10 @@ int Sync(int descriptor, int (*real)(int)) {
     return -1;
   }
   if (!TheSettings().lies) Keep(descriptor, kind);
+  const std::string count = std::to_string(syncs);
+  const int file = open((TheSettings().shadow + "/syncs").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  WriteAll(file, count.data(), count.size());
+  close(file);
   return 0;
 }
 

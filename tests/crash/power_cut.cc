@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/crash/file_key.h"
@@ -64,6 +65,11 @@ void PowerCut::Apply(RandomSource& random, bool strict) {
     fs::remove(entry);
   }
   AdoptAll();
+}
+
+int64_t PowerCut::Syncs() const {
+  int64_t syncs = 0;
+  return absl::SimpleAtoi(e2e::ReadFile(shadow_.File("syncs")), &syncs) ? syncs : 0;
 }
 
 void PowerCut::AdoptAll() const {

@@ -25,6 +25,8 @@ class PowerCut {
   // in the end, and so is each page of a file; `strict`, all are as at their last sync.
   void Apply(RandomSource& random, bool strict);
 
+  // How many syncs the server did, if it was not killed at one.
+  [[nodiscard]] int64_t Syncs() const;
   // What is there now is on the disk.
   void AdoptAll() const;
 

@@ -3,6 +3,7 @@
 //
 // Whatever the bytes: an error that names its reason, or a graph in which every offset, neighbour and column is within
 // bounds.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -62,7 +63,7 @@ std::string Changed(FuzzInput input) {
     const size_t place = input.Read<uint16_t>();
     const std::string value = input.Take(1 + input.Choice(8));
     if (section == kSectionCount + 1) {
-      bytes.resize(std::max(sizeof(header), bytes.size() - place));
+      bytes.resize(std::max(sizeof(header), bytes.size() - std::min(place, bytes.size())));
       continue;
     }
     const size_t start = section < kSectionCount ? header.sections[section].offset : 0;

@@ -63,6 +63,19 @@ Holding Most(const std::vector<Holding>& all, size_t first, size_t last) {
   return most;
 }
 
+void ExpectFlat(const std::vector<Holding>& holdings) {
+  ASSERT_GE(holdings.size(), 3U);
+  const size_t third = holdings.size() / 3;
+  const Holding early = Most(holdings, 0, 2 * third);
+  const Holding late = Most(holdings, 2 * third, holdings.size());
+  std::cout << "memory " << (early.bytes >> 20) << " to " << (late.bytes >> 20) << " MiB, descriptors "
+            << early.descriptors << " to " << late.descriptors << ", threads " << early.threads << " to "
+            << late.threads << std::endl;
+  EXPECT_LT(late.bytes, early.bytes * 5 / 4 + (int64_t{64} << 20));
+  EXPECT_LT(late.descriptors, early.descriptors + 64);
+  EXPECT_LT(late.threads, early.threads + 32);
+}
+
 class EverythingTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -158,16 +171,7 @@ TEST_F(EverythingTest, AtOnceLosesNothingDoublesNothingAndStaysFlat) {
     std::cout << count << " " << what << ", ";
   }
   std::cout << polls_ << " answers of health, metrics and page" << std::endl;
-  ASSERT_GE(holdings.size(), 3U);
-  const size_t third = holdings.size() / 3;
-  const Holding early = Most(holdings, 0, 2 * third);
-  const Holding late = Most(holdings, 2 * third, holdings.size());
-  std::cout << "memory " << (early.bytes >> 20) << " to " << (late.bytes >> 20) << " MiB, descriptors "
-            << early.descriptors << " to " << late.descriptors << ", threads " << early.threads << " to "
-            << late.threads << std::endl;
-  EXPECT_LT(late.bytes, early.bytes * 5 / 4 + (int64_t{64} << 20));
-  EXPECT_LT(late.descriptors, early.descriptors + 64);
-  EXPECT_LT(late.threads, early.threads + 32);
+  ExpectFlat(holdings);
 }
 
 }  // namespace
