@@ -7,14 +7,14 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 
 namespace dpar {
 
 namespace {
 
 struct Failure {
-  absl::Mutex mutex;
+  Mutex mutex;
   std::exception_ptr exception ABSL_GUARDED_BY(mutex);
 };
 
@@ -32,7 +32,7 @@ void ParallelFor(int64_t count, int threads, const std::function<void(int worker
       }
     } catch (...) {
       next = count;
-      const absl::MutexLock lock(&failure.mutex);
+      const MutexLock lock(&failure.mutex);
       failure.exception = std::current_exception();
     }
   };
@@ -44,7 +44,7 @@ void ParallelFor(int64_t count, int threads, const std::function<void(int worker
     }
     work(0);
   }
-  const absl::MutexLock lock(&failure.mutex);
+  const MutexLock lock(&failure.mutex);
   if (failure.exception != nullptr) {
     std::rethrow_exception(failure.exception);
   }

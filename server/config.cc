@@ -410,9 +410,10 @@ absl::StatusOr<Invocation> ParseInvocation(const std::vector<std::string>& argum
   Invocation invocation;
   Config& config = invocation.config;
   config.limits.max_job_bytes = DefaultJobBytes();
-  // A checked graph is in memory, as read and in canonical form.
-  constexpr int64_t kCheckedEntryBytes = 32;
-  const int64_t entries = config.limits.max_job_bytes / kCheckedEntryBytes;
+  // What reading a graph takes for each entry of its file, as core/graph/read_memory_test.cc measures it.
+  constexpr int64_t kCheckedEntryBytes = 12;
+  // One graph is checked at a time. Its edges and its features may each take half of what jobs may.
+  const int64_t entries = config.limits.max_job_bytes / (2 * kCheckedEntryBytes);
   config.limits.max_feature_entries = std::min(config.limits.max_feature_entries, entries);
   config.limits.max_edges = std::min(config.limits.max_edges, entries);
   CLI::App app("dpard trains node classifiers on private graphs under node-level differential privacy.", "dpard");

@@ -50,6 +50,10 @@ inline constexpr size_t kMaxAdmissionsWaiting = 4'096;
 // Bytes that a caller may send ahead of a stream's handler, and in one frame.
 inline constexpr int kStreamWindowBytes = 8 << 20;
 inline constexpr int kMaxFrameBytes = 1 << 20;
+// Connections to the gRPC port: of all callers together, but no more than half of the descriptors, and from one
+// address.
+inline constexpr size_t kMaxConnections = 4'096;
+inline constexpr size_t kMaxConnectionsOfAddress = 1'024;
 inline constexpr int kMaxServerThreads = 512;
 // Bytes that gRPC holds for all connections together. Beyond it, streams are cut off.
 inline constexpr size_t kMaxCallBytes = 256 << 20;

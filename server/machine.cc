@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@ namespace {
 
 // What an attempt opens at most, and what its files and the store's log grow by at least.
 constexpr int kDescriptors = 16;
+constexpr size_t kCommonDescriptors = 1024;
 constexpr uint64_t kDiskBytes = 16 << 20;
 constexpr size_t kMemoryBytes = 64 << 20;
 
@@ -54,6 +56,11 @@ absl::Status CheckMachine(const std::string& directory) {
     return Short("disk", ENOSPC);
   }
   return absl::OkStatus();
+}
+
+size_t MaxDescriptors() {
+  rlimit limit = {};
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur : kCommonDescriptors;
 }
 
 }  // namespace dpar

@@ -14,6 +14,8 @@
 //   Worker            threads that run queued jobs                      server/worker/worker.h
 //   Metrics, AuditLog what is counted, and who did what                 server/observe/metrics.h, audit_log.h
 //   Monitor           metrics and health over plain HTTP                server/observe/monitor.h
+//   TlsIdentity       certificates, read again on SIGHUP                server/auth/tls_identity.h
+//   Connections       how many are open, and which gives way            server/services/connections.h
 //   Authenticator, Gate, StreamLimiter, StreamWatchdog                  server/auth, server/services
 //   WatchHub          all watchers of jobs                              server/services/watch_hub.h
 //   ThreadShortage    whether calls were refused for lack of a thread   server/services/thread_shortage.h
@@ -21,10 +23,10 @@
 //   SpendLog, ChainChecker, Refusals, Overviews: what the page shows    server/page
 //   PageServer        the page, over TLS                                server/page/page_server.h
 //
-// The main thread waits for SIGTERM or SIGINT and stops all in reverse order. SIGHUP reopens the audit log.
+// The main thread waits for SIGTERM or SIGINT and stops all in reverse order. SIGHUP reopens the audit log and reads
+// TLS files again.
 #include <pwd.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -54,7 +56,7 @@
 #include "server/auth/initialise.h"
 #include "server/auth/key_commands.h"
 #include "server/auth/signing_keys.h"
-#include "server/auth/tls.h"
+#include "server/auth/tls_identity.h"
 #include "server/build.h"
 #include "server/config.h"
 #include "server/directory_lock.h"
@@ -71,6 +73,7 @@
 #include "server/page/page_server.h"
 #include "server/page/refusals.h"
 #include "server/page/spend_log.h"
+#include "server/services/connections.h"
 #include "server/services/gate.h"
 #include "server/services/health_probe.h"
 #include "server/services/listener.h"
@@ -81,6 +84,7 @@
 #include "server/services/task_line.h"
 #include "server/services/thread_shortage.h"
 #include "server/services/watch_hub.h"
+#include "server/signals.h"
 #include "server/store/data_directory.h"
 #include "server/store/database.h"
 #include "server/upkeep/commands.h"
@@ -123,28 +127,6 @@ std::string HostName() {
   return name;
 }
 
-// The main thread's id is the process id; it waits in sigwait.
-void SendToMainThread(int signal) { syscall(SYS_tgkill, getpid(), getpid(), signal); }
-
-// Blocks SIGTERM, SIGINT and SIGHUP here and in later threads, so that only sigwait sees them. OpenBLAS starts threads
-// before main() that do not block them: the handler keeps a signal during start or stop from ending the process there.
-sigset_t BlockSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGHUP);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  struct sigaction action = {};
-  action.sa_handler = SendToMainThread;
-  action.sa_mask = signals;
-  action.sa_flags = SA_RESTART;
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGHUP, &action, nullptr);
-  return signals;
-}
-
 void PrintInitialised(const Config& config, const DataDirectory& directory, const MadeFiles& made) {
   if (made.empty()) {
     std::cout << "Already initialised; nothing was changed.\n";
@@ -157,20 +139,9 @@ void PrintInitialised(const Config& config, const DataDirectory& directory, cons
             << "First operator token (keep it secret):       " << directory.OperatorToken() << "\n";
 }
 
-struct TlsFiles {
-  CertifiedKey server;
-  std::string client_authorities;
-};
-
-absl::StatusOr<TlsFiles> ReadTlsFiles(const Config& config, const DataDirectory& directory) {
-  const absl::Time now = absl::Now();
+absl::StatusOr<TlsFiles> ReadTls(const Config& config, const DataDirectory& directory) {
   const std::string key_file = config.tls_key.empty() ? directory.ServerKey() : config.tls_key;
-  TlsFiles files;
-  DPAR_ASSIGN_OR_RETURN(files.server, ReadServerCertificate(CertificateFile(config, directory), key_file, now));
-  if (!config.client_ca.empty()) {
-    DPAR_ASSIGN_OR_RETURN(files.client_authorities, ReadClientAuthorities(config.client_ca, now));
-  }
-  return files;
+  return ReadTlsFiles({CertificateFile(config, directory), key_file, config.client_ca}, absl::Now());
 }
 
 v1::ServerInfo DescribeServer(const Limits& limits) {
@@ -204,19 +175,6 @@ WorkerOptions WorkerOptionsOf(const Config& config, Metrics& metrics, Witness& w
   return options;
 }
 
-void AwaitStop(const sigset_t& signals, AuditLog* audit) {
-  int signal = 0;
-  while (sigwait(&signals, &signal) == 0 && signal == SIGHUP) {
-    const absl::Status reopened = audit == nullptr ? absl::OkStatus() : audit->Reopen();
-    if (!reopened.ok()) {
-      spdlog::error("{}; the old file stays in use", std::string(reopened.message()));
-    } else if (audit != nullptr) {
-      spdlog::info("the audit log was opened again on SIGHUP");
-    }
-  }
-  spdlog::info("stopping on {}", signal == SIGTERM ? "SIGTERM" : "SIGINT");
-}
-
 // Listens at a setting, unless empty; writes and logs the address.
 absl::Status StartAt(const std::string& setting, const std::string& listen, const std::string& file,
                      const std::string& what, const std::function<absl::StatusOr<int>(const ListenAddress&)>& start) {
@@ -242,38 +200,59 @@ absl::Status StartMonitor(const Config& config, const std::string& address_file,
                  });
 }
 
-absl::Status Listen(const Config& config, const TlsFiles& tls, const ServiceParts& parts, SigningKeys& keys,
-                    const Refusals& refusals, int slots, Monitor& monitor, ThreadShortage& shortage, AuditLog& audit,
-                    std::atomic<bool>& stopping, const sigset_t& signals) {
+// What the listener needs beside the parts of its services.
+struct ListenerParts {
+  const TlsFiles& tls;
+  SigningKeys& keys;
+  const Refusals& refusals;
+  int slots;
+  Monitor& monitor;
+  ThreadShortage& shortage;
+  Connections& connections;
+  AuditLog& audit;
+  std::atomic<bool>& stopping;
+};
+
+absl::Status Listen(const Config& config, const ServiceParts& parts, const ListenerParts& more,
+                    const sigset_t& signals) {
   const DataDirectory& directory = parts.directory;
   SpendLog spend(parts.database);
   spend.Start();
   ChainChecker chains(parts.database);
   chains.Start();
-  Overviews overviews({parts.database, spend, chains, refusals, stopping},
-                      {DPAR_VERSION, absl::Now(), slots, CertificateExpiry(tls.server.certificate)});
+  TlsIdentity tls(more.tls);
+  Overviews overviews({parts.database, spend, chains, more.refusals, more.stopping},
+                      {DPAR_VERSION, absl::Now(), more.slots, [&tls] { return tls.Expiry(); }});
   OverviewServiceImpl overview(parts, overviews);
-  Listener listener(parts, DescribeServer(config.limits), keys, overview, shortage);
+  Listener listener(parts, DescribeServer(config.limits), more.keys, overview, more.shortage, more.connections);
   PageServer page(parts.gate, {listener.server_info(), overview, listener.budgets(), listener.training()});
   HttpServer page_http([&page](const HttpRequest& request) { return page.Answer(request); }, kPageThreads);
   const std::string page_address = AddressFileOf("page", config, directory);
-  DPAR_RETURN_IF_ERROR(page_http.UseTls(tls.server.certificate, tls.server.key));
+  DPAR_RETURN_IF_ERROR(page_http.UseTls(more.tls.server.certificate, more.tls.server.key));
   DPAR_RETURN_IF_ERROR(StartAt("page-listen", config.page_listen, page_address, "the operator's page is at https://",
                                [&](const ListenAddress& listen) { return page_http.Start(listen.host, listen.port); }));
   const absl::Cleanup forget_page = [&] { RemoveTree(page_address).IgnoreError(); };
-  DPAR_ASSIGN_OR_RETURN(const std::string address,
-                        listener.Start(config.listen, config.limits.max_chunk_bytes + kMessageOverheadBytes,
-                                       MakeServerCredentials(tls.server, tls.client_authorities)));
+  DPAR_ASSIGN_OR_RETURN(const ListenAddress listen, ParseListenAddress("listen", config.listen));
+  DPAR_ASSIGN_OR_RETURN(const int port,
+                        listener.Start(listen.host, listen.port, config.limits.max_chunk_bytes + kMessageOverheadBytes,
+                                       tls.MakeCredentials()));
+  const std::string address = absl::StrCat(listen.host, ":", port);
   const std::string address_file = AddressFile(config, directory);
   const absl::Status announced = WriteFileDurably(address_file, address, kAddressMode);
   if (announced.ok()) {
     spdlog::info("dpard {} serves {} from {}", DPAR_VERSION, address, directory.root());
-    monitor.Serve();
-    AwaitStop(signals, &audit);
+    more.monitor.Serve();
+    const auto reload_tls = [&]() -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(TlsFiles files, ReadTls(config, directory));
+      DPAR_RETURN_IF_ERROR(page_http.UseTls(files.server.certificate, files.server.key));
+      tls.Replace(std::move(files));
+      return absl::OkStatus();
+    };
+    AwaitStop(signals, {{"the audit log", [&more] { return more.audit.Reopen(); }}, {"TLS", reload_tls}});
   }
-  monitor.Drain();
+  more.monitor.Drain();
   listener.Drain();
-  stopping = true;
+  more.stopping = true;
   parts.hub.Stop();
   listener.Stop();
   DPAR_RETURN_IF_ERROR(announced);
@@ -296,7 +275,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   DPAR_RETURN_IF_ERROR(keys.Current().status());
   TlsFiles tls;
   if (config.parts != Config::Parts::kWorkerOnly) {
-    DPAR_ASSIGN_OR_RETURN(tls, ReadTlsFiles(config, directory));
+    DPAR_ASSIGN_OR_RETURN(tls, ReadTls(config, directory));
   }
   Metrics metrics;
   Witness witness(database, WitnessDirectory(config), [&metrics] { metrics.WitnessFailed(); });
@@ -330,7 +309,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   if (config.parts == Config::Parts::kWorkerOnly) {
     spdlog::info("dpard {} runs jobs from {}", DPAR_VERSION, directory.root());
     monitor.Serve();
-    AwaitStop(signals, nullptr);
+    AwaitStop(signals, {});
     monitor.Drain();
     worker.Stop();
     return absl::OkStatus();
@@ -339,7 +318,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
                         AuditLog::Open(config.audit_log.empty() ? directory.AuditLog() : config.audit_log));
   Authenticator authenticator(database, {.free_failures = config.auth_failures_per_minute});
   authenticator.Start();
-  const Gate gate(authenticator, {&metrics, audit.get()});
+  Connections connections({.total = std::min<size_t>(kMaxConnections, MaxDescriptors() / 2)});
+  const Gate gate(authenticator, {&metrics, audit.get(), &connections});
   StreamLimiter streams("max_streams", config.limits.max_streams);
   StreamLimiter watches("max_watches", config.limits.max_watches);
   const absl::Duration max_idle = absl::Seconds(config.limits.max_idle_seconds);
@@ -356,8 +336,8 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
                            streams,  watches,   watchdog,      hub,  admissions, worker_options.threads,
                            stopping, &metrics,  note_refusal};
   const absl::Cleanup stop_worker = [&worker] { worker.Stop(); };
-  return Listen(config, tls, parts, keys, refusals, works ? worker_options.concurrent_jobs : 0, monitor, shortage,
-                *audit, stopping, signals);
+  const int slots = works ? worker_options.concurrent_jobs : 0;
+  return Listen(config, parts, {tls, keys, refusals, slots, monitor, shortage, connections, *audit, stopping}, signals);
 }
 
 absl::Status Run(const Config& config, const sigset_t& signals) {

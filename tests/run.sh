@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds everything (release preset) and runs the tests through CTest.
 #   bash tests/run.sh          every test but those labelled long, fuzz or deploy
-#   bash tests/run.sh --all    those too
+#   bash tests/run.sh --all    those too, and the suite once more under address and undefined behaviour, and under thread
+#                              sanitizer
 # CTest's "Label Time Summary" says how long each label took. The exit code is 0 only when every test passed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -16,7 +17,7 @@ case "${1-}" in
     left_out=
     ;;
   -h | --help)
-    sed -n '2,5s/^# //p' "$0"
+    sed -n '2,6s/^# //p' "$0"
     exit 0
     ;;
   *)
@@ -33,6 +34,15 @@ built_at=$SECONDS
 
 code=0
 ctest --preset release --output-on-failure --no-tests=error -j2 "${selection[@]}" || code=$?
+
+# Labels that a sanitizer adds nothing to are left out.
+if [ "${1-}" = --all ]; then
+  for preset in asan tsan; do
+    echo "tests/run.sh: the suite under $preset"
+    cmake --preset $preset >/dev/null && cmake --build --preset $preset &&
+      ctest --preset $preset --output-on-failure --no-tests=error -j2 -LE '^(long|fuzz|deploy|tidy|accuracy)$' || code=$?
+  done
+fi
 
 result=passed
 [ $code -eq 0 ] || result=FAILED

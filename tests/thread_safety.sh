@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:-build/release}
 
-locks='ABSL_GUARDED_BY|absl::Mutex'
+locks='ABSL_GUARDED_BY|\bMutex\b'
 headers=$(grep -lE "$locks" -r core server client tests --include='*.h')
 {
   grep -lE "$locks" -r core server client tests --include='*.cc'

@@ -80,11 +80,27 @@ std::optional<std::string> ArrayName(const char* entry_name) {
   return std::string(name.substr(0, name.size() - kSuffix.size()));
 }
 
+// The disk's fault, not the file's: the same bytes may be read the next time.
+absl::Status CannotRead() {
+  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                   "the file could not be read (its disk may fail); try again");
+}
+
+bool IsDiskFault(int zip_error) {
+  return zip_error == ZIP_ER_READ || zip_error == ZIP_ER_SEEK || zip_error == ZIP_ER_OPEN ||
+         zip_error == ZIP_ER_MEMORY || zip_error == ZIP_ER_TELL;
+}
+
+bool IsDiskFault(zip_file_t* entry) { return IsDiskFault(zip_error_code_zip(zip_file_get_error(entry))); }
+
 absl::StatusOr<Archive> OpenArchive(const std::string& path, const NpzLimits& limits, int64_t& file_bytes) {
   // Non-blocking, so that a path that names a pipe does not hang.
   Descriptor descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts = {};
   if (descriptor.get() < 0 || fstat(descriptor.get(), &facts) != 0) {
+    if (errno == EIO || errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
+      return CannotRead();
+    }
     return MakeError(absl::StatusCode::kNotFound, v1::RESOURCE_NOT_FOUND,
                      absl::StrCat("cannot open ", path, ": ", std::strerror(errno)), {{"resource", path}});
   }
@@ -96,15 +112,19 @@ absl::StatusOr<Archive> OpenArchive(const std::string& path, const NpzLimits& li
   }
   file_bytes = facts.st_size;
   std::array<char, 2> start = {};
-  const bool starts_as_zip =
-      pread(descriptor.get(), start.data(), start.size(), 0) == static_cast<ssize_t>(start.size()) && start[0] == 'P' &&
-      start[1] == 'K';
-  if (!starts_as_zip) {
+  const ssize_t got = pread(descriptor.get(), start.data(), start.size(), 0);
+  if (got < 0) {
+    return CannotRead();
+  }
+  if (got < static_cast<ssize_t>(start.size()) || start[0] != 'P' || start[1] != 'K') {
     return GraphError(kWholeFile, "is not an npz file (not a zip archive)");
   }
   DPAR_RETURN_IF_ERROR(CheckZipDirectory(descriptor.get(), file_bytes, limits.max_arrays));
   int error = 0;
   Archive archive(zip_fdopen(descriptor.get(), 0, &error));
+  if (archive == nullptr && IsDiskFault(error)) {
+    return CannotRead();
+  }
   if (archive == nullptr) {
     return GraphError(kWholeFile, "is a truncated or damaged zip archive");
   }
@@ -117,7 +137,7 @@ absl::Status ReadExactly(zip_file_t* entry, absl::string_view array, void* out, 
   while (count > 0) {
     const zip_int64_t got = zip_fread(entry, cursor, count);
     if (got <= 0) {
-      return GraphError(array, "is truncated or damaged");
+      return got < 0 && IsDiskFault(entry) ? CannotRead() : GraphError(array, "is truncated or damaged");
     }
     cursor += got;
     count -= static_cast<uint64_t>(got);
@@ -310,7 +330,8 @@ absl::StatusOr<OpenedArray> NpzFile::State::OpenArray(const std::string& name) {
   DPAR_ASSIGN_OR_RETURN(const zip_stat_t facts, CheckEntry(name, found->second));
   Entry entry(zip_fopen_index(archive.get(), found->second, 0));
   if (entry == nullptr) {
-    return GraphError(name, "has a damaged zip entry");
+    return IsDiskFault(zip_error_code_zip(zip_get_error(archive.get()))) ? CannotRead()
+                                                                         : GraphError(name, "has a damaged zip entry");
   }
   constexpr absl::string_view kMagic = "\x93NUMPY";
   std::array<char, 8> preamble = {};
@@ -367,7 +388,10 @@ absl::Status NpzFile::State::Visit(const std::string& name, const OpenedArray& a
   DPAR_RETURN_IF_ERROR(VisitEntries(array.entry.get(), name, array.header, watched));
   // libzip compares length and checksum with the directory when it reaches the end, so the end must be asked for.
   char beyond = 0;
-  if (zip_fread(array.entry.get(), &beyond, 1) != 0) {
+  if (const zip_int64_t got = zip_fread(array.entry.get(), &beyond, 1); got != 0) {
+    if (got < 0 && IsDiskFault(array.entry.get())) {
+      return CannotRead();
+    }
     return GraphError(name, "is damaged: its bytes disagree with the zip directory");
   }
   return absl::OkStatus();

@@ -1,6 +1,7 @@
 // Peak memory while graphs are read, measured: each reading is a process of its own that is asked for the most it held.
 #include <cstdio>
 #include <functional>
+#include <iostream>
 #include <string>
 
 #include "core/graph/generate.h"
@@ -21,6 +22,9 @@ using ::dpar::testing::PeakBytes;
 using ::dpar::testing::TestPath;
 
 constexpr double kLargestShare = 1.5;  // of the result, that reading may take
+// For each edge entry or feature entry of an npz, beside this for each node.
+constexpr double kLargestEntryBytes = 12;
+constexpr int64_t kLargestNodeBytes = 40;
 // Far above what an allocator and a few buffers add.
 constexpr int64_t kSmallestResultBytes = int64_t{20} << 20;
 
@@ -182,6 +186,26 @@ class ReadMemoryTest : public ::testing::Test {
 
   const Files* files_ = nullptr;
 };
+
+// The server's default limits on entries rest on it (kCheckedEntryBytes in server/config.cc).
+TEST_F(ReadMemoryTest, OfAnEntryIsBounded) {
+  for (const std::string& npz : {files_->own, files_->wide, files_->one_direction}) {
+    int64_t entries = 0;
+    {
+      const absl::StatusOr<ImportedGraph> imported = ReadGraphFile(npz, {}, std::nullopt);
+      ASSERT_TRUE(imported.ok());
+      const bool both_ways = npz != files_->one_direction;
+      entries = static_cast<int64_t>(imported->graph.neighbours.size()) / (both_ways ? 1 : 2) +
+                static_cast<int64_t>(imported->graph.features.columns.size());
+    }
+    const Measured measured = MeasureReading([&npz] { return ReadGraphFile(npz, {}, std::nullopt); });
+    const double bytes =
+        static_cast<double>(measured.peak_bytes - kLargestNodeBytes * kSizes.node_count) / static_cast<double>(entries);
+    std::cout << npz << ": " << bytes << " bytes an entry\n";
+    EXPECT_LE(bytes, kLargestEntryBytes) << npz;
+    EXPECT_GT(bytes, 2) << npz;
+  }
+}
 
 TEST_F(ReadMemoryTest, OfOurOwnFilesIsBounded) { ExpectWithinBound(files_->own); }
 

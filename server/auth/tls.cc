@@ -258,14 +258,4 @@ absl::StatusOr<std::string> ReadClientAuthorities(const std::string& path, absl:
   return pem;
 }
 
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const CertifiedKey& server,
-                                                               const std::string& client_authorities) {
-  grpc::SslServerCredentialsOptions options(client_authorities.empty()
-                                                ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
-                                                : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
-  options.pem_root_certs = client_authorities;
-  options.pem_key_cert_pairs.push_back({server.key, server.certificate});
-  return grpc::SslServerCredentials(options);
-}
-
 }  // namespace dpar

@@ -2,14 +2,12 @@
 #ifndef DPAR_SERVER_AUTH_TLS_H_
 #define DPAR_SERVER_AUTH_TLS_H_
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "grpcpp/security/server_credentials.h"
 
 namespace dpar {
 
@@ -40,11 +38,6 @@ absl::StatusOr<CertifiedKey> ReadServerCertificate(const std::string& certificat
 
 // Authorities for client certificates, from a file in PEM. The same errors.
 absl::StatusOr<std::string> ReadClientAuthorities(const std::string& path, absl::Time now);
-
-// TLS 1.2 and 1.3 (gRPC's lower bound). With `client_authorities`, callers may present a certificate, and one that no
-// such authority signed ends the connection.
-std::shared_ptr<grpc::ServerCredentials> MakeServerCredentials(const CertifiedKey& server,
-                                                               const std::string& client_authorities = "");
 
 }  // namespace dpar
 

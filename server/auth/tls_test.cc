@@ -109,8 +109,6 @@ TEST_F(TlsTest, AKeyMatchesItsOwnCertificateOnly) {
   EXPECT_FALSE(KeyMatches({"", ""}));
 }
 
-TEST_F(TlsTest, GrpcTakesThePair) { EXPECT_NE(MakeServerCredentials(server_), nullptr); }
-
 class TlsFilesTest : public TlsTest {
  protected:
   void SetUp() override {
@@ -190,10 +188,6 @@ TEST_F(TlsFilesTest, AKeyWithAPassphraseIsRefusedAndNobodyIsAskedForIt) {
   EVP_PKEY_free(key);
   ExpectRefused(ReadServerCertificate(Write("certificate", server_.certificate), file, now_).status(), file,
                 "holds no private key in PEM without a passphrase");
-}
-
-TEST_F(TlsTest, GrpcTakesAuthoritiesForClients) {
-  EXPECT_NE(MakeServerCredentials(server_, authority_.certificate), nullptr);
 }
 
 TEST_F(TlsTest, ANameThatIsNoneIsRefusedAndCannotInjectAnotherEntry) {

@@ -35,8 +35,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "absl/synchronization/mutex.h"
 #include "core/error.h"
+#include "core/mutex.h"
 
 namespace dpar {
 namespace {
@@ -155,7 +155,7 @@ class Waiting {
 class Places {
  public:
   bool Take(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     if (taken_ >= kMaxConnections || by_address_[address] >= kMaxOfAddress) {
       return false;
     }
@@ -165,18 +165,18 @@ class Places {
   }
   // In place of a connection that was cut off and is about to go.
   bool TakeBeyond(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     ++taken_;
     ++by_address_[address];
     return true;
   }
   bool IsFullOf(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const auto found = by_address_.find(address);
     return found != by_address_.end() && found->second >= kMaxOfAddress;
   }
   void Return(const std::string& address) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     --taken_;
     if (--by_address_[address] == 0) {
       by_address_.erase(address);
@@ -184,7 +184,7 @@ class Places {
   }
 
  private:
-  absl::Mutex mutex_;
+  Mutex mutex_;
   size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, size_t> by_address_ ABSL_GUARDED_BY(mutex_);
 };
@@ -315,8 +315,9 @@ class HttpServer::Library {
     pool_.join();
   }
 
-  absl::Status UseTls(const std::string& certificate_pem, const std::string& key_pem) {
-    asio::ssl::context& context = tls_.emplace(asio::ssl::context::tls_server);
+  absl::Status UseTls(const std::string& certificate_pem, const std::string& key_pem) ABSL_LOCKS_EXCLUDED(tls_mutex_) {
+    auto tls = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
+    asio::ssl::context& context = *tls;
     error_code certificate_error;
     error_code key_error;
     context.use_certificate_chain(asio::buffer(certificate_pem), certificate_error);
@@ -328,8 +329,12 @@ class HttpServer::Library {
                         // TLS 1.2 with AEAD ciphers only.
                         SSL_CTX_set_cipher_list(native, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1;
     ERR_clear_error();
-    return usable ? absl::OkStatus()
-                  : InvalidField("tls_cert", "the operator's page cannot use the server's certificate and key for TLS");
+    if (!usable) {
+      return InvalidField("tls_cert", "the operator's page cannot use the server's certificate and key for TLS");
+    }
+    const MutexLock lock(&tls_mutex_);
+    tls_ = std::move(tls);
+    return absl::OkStatus();
   }
 
   error_code Start(const std::string& host, int port) {
@@ -428,16 +433,22 @@ class HttpServer::Library {
       waiting_.push_back(connection);
       connection->Begin();
     };
-    if (tls_.has_value()) {
-      begin(std::make_shared<Connection<TlsSocket>>(std::move(socket), peer, places_, pool_, handler_, *tls_));
+    if (const std::shared_ptr<asio::ssl::context> tls = Tls(); tls != nullptr) {
+      begin(std::make_shared<Connection<TlsSocket>>(std::move(socket), peer, places_, pool_, handler_, *tls));
     } else {
       begin(std::make_shared<Connection<beast::tcp_stream>>(std::move(socket), peer, places_, pool_, handler_));
     }
   }
 
+  std::shared_ptr<asio::ssl::context> Tls() ABSL_LOCKS_EXCLUDED(tls_mutex_) {
+    const MutexLock lock(&tls_mutex_);
+    return tls_;
+  }
+
   const Handler handler_;
   Places places_;
-  std::optional<asio::ssl::context> tls_;
+  Mutex tls_mutex_;
+  std::shared_ptr<asio::ssl::context> tls_ ABSL_GUARDED_BY(tls_mutex_);  // a connection needs it to begin, not to go on
   asio::io_context context_{1};
   asio::thread_pool pool_;
   tcp::acceptor acceptor_{context_};

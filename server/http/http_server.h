@@ -44,7 +44,8 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  // TLS 1.2 and 1.3 only; PEM certificate with its chain, and key. Before Start. INVALID_ARGUMENT on a mismatch.
+  // TLS 1.2 and 1.3 only; PEM certificate with its chain, and key. Before Start, and again
+  // for connections that begin later. INVALID_ARGUMENT on a mismatch, and nothing changes.
   absl::Status UseTls(const std::string& certificate_pem, const std::string& key_pem);
   // Listens, once; returns the port, picked by the kernel for 0. IPv6 hosts may be in brackets. UNAVAILABLE if taken.
   absl::StatusOr<int> Start(const std::string& host, int port);

@@ -97,7 +97,7 @@ class OverviewFaultsTest : public ::testing::TestWithParam<Engine> {
   Refusals refusals_;
   std::atomic<bool> stopping_ = false;
   Overviews overviews_{{store_.database(), spend_, chains_, refusals_, stopping_},
-                       {"1.2.3", kNow, 3, kNow + absl::Hours(24 * 365)}};
+                       {"1.2.3", kNow, 3, [] { return kNow + absl::Hours(24 * 365); }}};
 };
 
 TEST_P(OverviewFaultsTest, WhoeverAsksAgainHasEveryEquivalentInTheEnd) {

@@ -170,8 +170,9 @@ v1::Health Overviews::HealthOf(const Identity& caller, const std::string& tenant
 void Overviews::AddKeys(const Identity& caller, const StoreView& view, absl::Time now, v1::Overview& overview) const {
   std::vector<v1::AttentionItem> items;
   int64_t count = 0;
-  if (caller.role == v1::OPERATOR && facts_.certificate_expiry < now + kKeyWarning) {
-    items.push_back(Item("server certificate", facts_.certificate_expiry, "the server's TLS certificate expires"));
+  const absl::Time certificate_expiry = facts_.certificate_expiry();
+  if (caller.role == v1::OPERATOR && certificate_expiry < now + kKeyWarning) {
+    items.push_back(Item("server certificate", certificate_expiry, "the server's TLS certificate expires"));
     ++count;
   }
   if (SeesTokens(caller)) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -31,7 +32,7 @@ struct ServerFacts {
   std::string version;
   absl::Time start_time;
   int64_t concurrent_jobs = 0;
-  absl::Time certificate_expiry;  // of TLS
+  std::function<absl::Time()> certificate_expiry;  // of TLS
 };
 
 struct OverviewSources {

@@ -117,7 +117,7 @@ class OverviewsTest : public ::testing::TestWithParam<Engine> {
   Refusals refusals_;
   std::atomic<bool> stopping_ = false;
   Overviews overviews_{{store_.database(), spend_, chains_, refusals_, stopping_},
-                       {"1.2.3", kNow - absl::Hours(1), 3, kNow + absl::Hours(24 * 13)}};
+                       {"1.2.3", kNow - absl::Hours(1), 3, [] { return kNow + absl::Hours(24 * 13); }}};
 };
 
 TEST_P(OverviewsTest, HealthIsOfTheTenantThatIsAskedFor) {

@@ -133,6 +133,9 @@ CallScope::CallScope(const Gate& gate, grpc::ServerContextBase& context, absl::s
       request_id_(
           SentRequestId(context.client_metadata()).value_or(absl::StrCat(gate.id_prefix_, "-", ++gate.ids_made_))),
       caller_(gate.authenticator_.Authenticate(DescribeCall(context, method), start_)) {
+  if (caller_.ok() && observers_.connections != nullptr) {
+    observers_.connections->Prove(peer_);
+  }
   context.AddInitialMetadata(kRequestIdKey, request_id_);
 }
 

@@ -19,6 +19,7 @@
 #include "server/observe/audit_log.h"
 #include "server/observe/metrics.h"
 #include "server/services/call_rate.h"
+#include "server/services/connections.h"
 
 namespace dpar {
 
@@ -31,10 +32,11 @@ struct Subject {
   std::string note;
 };
 
-// Both may be null.
+// Each may be null.
 struct CallObservers {
   Metrics* metrics = nullptr;
   AuditLog* audit = nullptr;
+  Connections* connections = nullptr;
 };
 
 // A call over HTTP: a bearer token, or, without one, the token of a session.

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
+#include "core/status_macros.h"
 #include "server/limits.h"
 #include "server/services/keepalive.h"
 
@@ -19,22 +19,20 @@ constexpr std::chrono::seconds kShutdownGrace{3};
 }  // namespace
 
 Listener::Listener(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview,
-                   ThreadShortage& shortage)
+                   ThreadShortage& shortage, Connections& connections)
     : datasets_(parts),
       training_(parts),
       budgets_(parts),
       operators_(parts),
       server_info_(parts, std::move(info), keys),
       overview_(overview),
-      shortage_(shortage) {}
+      shortage_(shortage),
+      acceptor_(connections) {}
 
-absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t max_message_bytes,
-                                            const std::shared_ptr<grpc::ServerCredentials>& credentials) {
+absl::StatusOr<int> Listener::Start(const std::string& host, int port, int64_t max_message_bytes,
+                                    const std::shared_ptr<grpc::ServerCredentials>& credentials) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  int port = 0;
-  // Otherwise a second server on this port would silently take half of the connections.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Fixes the stream window, which gRPC would otherwise raise: it bounds what each upload holds in memory.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, kStreamWindowBytes);
@@ -44,7 +42,8 @@ absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t m
   // Calls that name an encoding are refused with UNIMPLEMENTED; nothing inflates a message that is flagged anyway.
   builder.AddChannelArgument(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-  builder.AddListeningPort(listen, credentials, &port);
+  using Sockets = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
+  sockets_ = builder.experimental().AddExternalConnectionAcceptor(Sockets::FROM_FD, credentials);
   builder.SetMaxReceiveMessageSize(static_cast<int>(max_message_bytes));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
   SetKeepalive({}, builder);
@@ -60,16 +59,26 @@ absl::StatusOr<std::string> Listener::Start(const std::string& listen, int64_t m
                                                                       &server_info_, &overview_}) {
     builder.RegisterService(service);
   }
+  DPAR_ASSIGN_OR_RETURN(const int bound, acceptor_.Listen(host, port));
   server_ = builder.BuildAndStart();
-  if (server_ == nullptr || port == 0) {
-    return absl::UnavailableError(absl::StrCat("cannot listen on ", listen, "; is the port taken?"));
+  if (server_ == nullptr) {
+    return absl::InternalError("gRPC could not start its server");
   }
   server_->GetHealthCheckService()->SetServingStatus(true);
-  return absl::StrCat(listen.substr(0, listen.rfind(':')), ":", port);
+  acceptor_.Start([this](int listener, int socket) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = listener;
+    connection.fd = socket;
+    sockets_->HandleNewConnection(&connection);
+  });
+  return bound;
 }
 
 void Listener::Drain() { server_->GetHealthCheckService()->SetServingStatus(false); }
 
-void Listener::Stop() { server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace); }
+void Listener::Stop() {
+  acceptor_.Stop();
+  server_->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+}
 
 }  // namespace dpar

@@ -11,7 +11,9 @@
 #include "absl/status/statusor.h"
 #include "dpar/v1/server.pb.h"
 #include "server/auth/signing_keys.h"
+#include "server/services/acceptor.h"
 #include "server/services/budget_service.h"
+#include "server/services/connections.h"
 #include "server/services/dataset_service.h"
 #include "server/services/operator_service.h"
 #include "server/services/server_service.h"
@@ -25,15 +27,15 @@ class Listener {
  public:
   // All arguments outlive it. `overview` is served beside its own services.
   Listener(const ServiceParts& parts, v1::ServerInfo info, SigningKeys& keys, grpc::Service& overview,
-           ThreadShortage& shortage);
+           ThreadShortage& shortage, Connections& connections);
 
   [[nodiscard]] const ServerServiceImpl& server_info() const { return server_info_; }
   [[nodiscard]] const BudgetServiceImpl& budgets() const { return budgets_; }
   [[nodiscard]] const TrainingServiceImpl& training() const { return training_; }
 
-  // Accepts calls at HOST:PORT (port 0 picks one); returns host:port. UNAVAILABLE when the port is taken.
-  absl::StatusOr<std::string> Start(const std::string& listen, int64_t max_message_bytes,
-                                    const std::shared_ptr<grpc::ServerCredentials>& credentials);
+  // Accepts calls at HOST:PORT (port 0 picks one); returns the port. UNAVAILABLE when the port is taken.
+  absl::StatusOr<int> Start(const std::string& host, int port, int64_t max_message_bytes,
+                            const std::shared_ptr<grpc::ServerCredentials>& credentials);
 
   // Reports NOT_SERVING, so that no new callers come.
   void Drain();
@@ -49,6 +51,8 @@ class Listener {
   grpc::Service& overview_;
   ThreadShortage& shortage_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> sockets_;
+  Acceptor acceptor_;
 };
 
 }  // namespace dpar

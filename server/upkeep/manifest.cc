@@ -92,7 +92,9 @@ absl::StatusOr<Manifest> ParseManifest(absl::string_view text) {
   if (Has(manifest, kSqliteCopy) == Has(manifest, kPostgresDump)) {
     return Unreadable("it does not have exactly one store");
   }
-  return manifest;
+  // A number may be written in more than one way, of which a backup uses one.
+  return FormatManifest(manifest) == text ? absl::StatusOr<Manifest>(std::move(manifest))
+                                          : Unreadable("it is not written as a backup writes it");
 }
 
 }  // namespace dpar

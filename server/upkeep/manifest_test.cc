@@ -54,6 +54,7 @@ TEST(ManifestTest, ATextWithARightDigestThatNoBackupHasIsRefused) {
                                                                                  {"dpar.sqlite", "dpar.other"},
                                                                                  {" 4096 ", " -1 "},
                                                                                  {" 4096 ", " x "},
+                                                                                 {" 4096 ", " 04096 "},
                                                                                  {"file 1", "file g"},
                                                                                  {"made ", "mad "}}) {
     const std::string spoilt = absl::StrReplaceAll(body, {{from, to}});

@@ -1,5 +1,7 @@
 #include "server/uploads/declared_graph.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "core/graph/graph_error.h"
 #include "core/graph/size_bounds.h"
@@ -29,12 +31,19 @@ absl::Status CheckPromise(const Graph& graph, int64_t max_degree) {
   return absl::OkStatus();
 }
 
+// A disk that fails once may look like a damaged file, and a refusal is for good: a file at fault is read once more.
+absl::StatusOr<ImportedGraph> ReadTwiceAtMost(const std::string& path, const GraphLimits& limits,
+                                              const PublicSizes& sizes, const ReadReports& reports) {
+  absl::StatusOr<ImportedGraph> imported = ReadGraphFile(path, limits, sizes, reports);
+  return absl::IsInvalidArgument(imported.status()) ? ReadGraphFile(path, limits, sizes, reports) : std::move(imported);
+}
+
 }  // namespace
 
 absl::StatusOr<ImportedGraph> ReadDeclaredGraph(const std::string& path, const v1::OpenUploadRequest& declared,
                                                 const Limits& limits, const ReadReports& reports) {
   const PublicSizes sizes = {declared.node_count(), declared.feature_count(), declared.class_count()};
-  DPAR_ASSIGN_OR_RETURN(ImportedGraph imported, ReadGraphFile(path, MakeGraphLimits(limits), sizes, reports));
+  DPAR_ASSIGN_OR_RETURN(ImportedGraph imported, ReadTwiceAtMost(path, MakeGraphLimits(limits), sizes, reports));
   DPAR_RETURN_IF_ERROR(CheckSizeBounds(imported.graph, {declared.edge_bound(), declared.entry_bound()}));
   if (declared.has_max_degree()) {
     DPAR_RETURN_IF_ERROR(CheckPromise(imported.graph, declared.max_degree()));

@@ -299,8 +299,12 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadR
 
 // A file at fault ends its upload, if its caller is still there.
 absl::Status Uploads::Judge(Sealing& sealing, absl::Status found) {
-  if (!IsRefusal(found)) {
+  if (absl::IsCancelled(found)) {
     return found;
+  }
+  if (!IsRefusal(found)) {
+    spdlog::error("uploads: a file cannot be read: {}", std::string(found.message()));
+    return CannotStore();
   }
   DPAR_RETURN_IF_ERROR(sealing.check.Wanted());
   return Refuse(sealing.stored.name, std::move(found));

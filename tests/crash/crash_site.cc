@@ -1,7 +1,9 @@
 #include "tests/crash/crash_site.h"
 
+#include <cstdlib>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -29,6 +31,12 @@ dpar::testing::PrivatePostgres* SharedPostgres() {
   return server.get();
 }
 
+int64_t FromEnvironment(const char* name, int64_t otherwise) {
+  const char* text = std::getenv(name);
+  int64_t value = otherwise;
+  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
+}
+
 v1::CreateJobRequest QuickJob(const std::string& dataset, double epsilon) { return e2e::JobRequest(dataset, epsilon); }
 
 v1::CreateJobRequest LongJob(const std::string& dataset) {
@@ -42,6 +50,11 @@ CrashSite::CrashSite(dpar::testing::PrivatePostgres* postgres, std::vector<std::
       server_(FlagsFor(postgres_uri_, std::move(flags))),
       checker_(server_.data_directory(), postgres_uri_, kMaxAttempts) {}
 
+CrashSite::CrashSite(std::string uri, const std::string& server_uri, std::vector<std::string> flags)
+    : postgres_uri_(std::move(uri)),
+      server_(FlagsFor(server_uri, std::move(flags))),
+      checker_(server_.data_directory(), postgres_uri_, kMaxAttempts) {}
+
 bool CrashSite::Start(const std::string& binary, const e2e::Environment& environment) {
   if (!server_.Start(binary, environment)) {
     return false;
@@ -49,6 +62,14 @@ bool CrashSite::Start(const std::string& binary, const e2e::Environment& environ
   const absl::MutexLock lock(&mutex_);
   channel_ = server_.MakeChannel();
   return true;
+}
+
+void CrashSite::Restart(const std::string& binary, const e2e::Environment& environment) {
+  server_.Launch(binary, environment);
+  if (server_.ComesUp()) {
+    const absl::MutexLock lock(&mutex_);
+    channel_ = server_.MakeChannel();
+  }
 }
 
 void CrashSite::AwaitHalt() {

@@ -25,9 +25,13 @@ class CrashSite {
  public:
   // On SQLite, or on a new database of `postgres`.
   explicit CrashSite(dpar::testing::PrivatePostgres* postgres, std::vector<std::string> flags = {});
+  // On the database of `uri`, which the server reaches by `server_uri`.
+  CrashSite(std::string uri, const std::string& server_uri, std::vector<std::string> flags);
 
   // The server. Start and Kill are for one thread; everything about clients is for any.
   bool Start(const std::string& binary = "dpard", const e2e::Environment& environment = {});
+  // The same for a server that may die before it listens.
+  void Restart(const std::string& binary, const e2e::Environment& environment);
   // Waits until the server, started with DPAR_TEST_HALT, stands still at its seam. SIGCONT lets it go on.
   void AwaitHalt();
   [[nodiscard]] e2e::TestServer& server() { return server_; }
@@ -84,6 +88,9 @@ v1::CreateJobRequest LongJob(const std::string& dataset);
 // For a private PostgreSQL that is killed: what a process has written survives it without a sync, and the start after a
 // crash does not sync every file first.
 inline constexpr char kPostgresSettings[] = "-c fsync=off";
+
+// A number from the environment.
+int64_t FromEnvironment(const char* name, int64_t otherwise);
 
 // The one that the tests of a program share; null where none is installed.
 dpar::testing::PrivatePostgres* SharedPostgres();

@@ -4,14 +4,12 @@
 
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/random/random.h"
@@ -27,12 +25,6 @@ constexpr int64_t kKillsBetweenLines = 25;
 // A server lives for up to that long after it listens, or dies before it does.
 constexpr int64_t kLongestLifeMilliseconds = 1500;
 constexpr int64_t kStartMilliseconds = 400;
-
-int64_t FromEnvironment(const char* name, int64_t otherwise) {
-  const char* text = std::getenv(name);
-  int64_t value = otherwise;
-  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : otherwise;
-}
 
 class RandomKillTest : public ::testing::Test {
  protected:

@@ -63,19 +63,21 @@ void TestServer::Launch(const std::string& binary, const Environment& environmen
   process_ = std::make_unique<Process>(arguments, environment, log_file, log_file);
 }
 
-bool TestServer::AwaitListening() {
+bool TestServer::ComesUp() {
   const absl::Time deadline = absl::Now() + kStartTimeout;
-  while (absl::Now() < deadline) {
-    const std::optional<int> exit_code = process_->Wait(kStartPoll);
+  while (absl::Now() < deadline && !process_->Wait(kStartPoll).has_value()) {
     address_ = std::string(absl::StripAsciiWhitespace(ReadFile(address_file())));
-    if (!exit_code.has_value() && !address_.empty()) return true;
-    if (exit_code.has_value()) {
-      ADD_FAILURE() << "dpard ended with " << *exit_code << " before it listened";
-      PrintLogTail();
-      return false;
-    }
+    if (!address_.empty()) return true;
   }
-  ADD_FAILURE() << "dpard did not listen within " << absl::FormatDuration(kStartTimeout);
+  return false;
+}
+
+bool TestServer::AwaitListening() {
+  if (ComesUp()) return true;
+  const std::optional<int> exit_code = process_->Wait(absl::ZeroDuration());
+  ADD_FAILURE() << (exit_code.has_value()
+                        ? absl::StrCat("dpard ended with ", *exit_code, " before it listened")
+                        : absl::StrCat("dpard did not listen within ", absl::FormatDuration(kStartTimeout)));
   PrintLogTail();
   return false;
 }

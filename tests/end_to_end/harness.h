@@ -94,6 +94,8 @@ class TestServer {
   // The same without waiting, for a server that is to die before it listens; and the waiting.
   void Launch(const std::string& binary = "dpard", const Environment& environment = {});
   bool AwaitListening();
+  // Waits until it accepts calls; false when it ends before, which is no failure.
+  bool ComesUp();
   void Signal(int signal) { process_->Signal(signal); }
   // SIGKILL, as a power cut would.
   void Kill();

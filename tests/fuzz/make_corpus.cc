@@ -12,11 +12,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "core/certificate/certificate.h"
+#include "core/certificate/key_list.h"
+#include "core/certificate/testing/example_statement.h"
 #include "core/graph/graph_file.h"
+#include "core/infer/model.h"
 #include "core/plan/plan.h"
 #include "dpar/v1/privacy.pb.h"
 #include "dpar/v1/training.pb.h"
 #include "google/protobuf/message.h"
+#include "server/upkeep/manifest.h"
+#include "server/witness/mark.h"
 #include "tests/fuzz/messages.h"
 #include "tests/fuzz/npz_words.h"
 #include "tests/fuzz/require.h"
@@ -241,6 +248,83 @@ void WriteRequestSeeds(const Corpus& corpus) {
   }
 }
 
+// Without their last line, which the fuzzer adds.
+std::string WithoutDigest(const std::string& text) { return text.substr(0, text.rfind('\n', text.size() - 2) + 1); }
+
+void WriteCertificateSeeds(const Corpus& corpus) {
+  const SigningKey key = SigningKey::Generate().value();
+  const Statement statement = ExampleStatement();
+  corpus.Add("statement", StatementToJson(statement));
+  corpus.Add("public", StatementToJson(ExamplePublicStatement()));
+  corpus.Add("envelope", SignStatement(statement, key).value());
+  KnownKey revoked(key.verifying_key());
+  revoked.create_time = absl::FromUnixSeconds(1'700'000'000);
+  revoked.revoke_time = absl::FromUnixSeconds(1'700'000'100);
+  revoked.revoke_reason = "lost";
+  corpus.Add("keys", FormatKeyList({revoked}));
+}
+
+void WriteHttpSeeds(const Corpus& corpus) {
+  corpus.Add("get", "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  corpus.Add("query", "GET /api/jobs?tenant=tenants%2Facme&size=10 HTTP/1.1\r\nHost: h\r\nCookie: a=b\r\n\r\n");
+  corpus.Add("post", "POST /api/session HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer x\r\nContent-Length: 0\r\n\r\n");
+  corpus.Add("body", "PUT / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello");
+  corpus.Add("chunked", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n");
+  corpus.Add("two_hosts", "GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
+  corpus.Add("head", "HEAD / HTTP/1.0\r\n\r\n");
+  corpus.Add("cut_short", "GET / HTTP/1.1\r\nHost");
+}
+
+void WriteMarkSeeds(const Corpus& corpus) {
+  Mark mark;
+  mark.content = {"tenants/acme", std::string(64, 'a')};
+  mark.budget_id = "0123456789abcdef";
+  mark.terms = {8, 1e-5, 32, 1'000'000, 50};
+  AddCheckpoint(mark, {1, std::string(64, 'b'), 100});
+  AddCheckpoint(mark, {3, std::string(64, 'c'), 250});
+  corpus.Add("mark", FormatMark(mark));
+  corpus.Add("lines", WithoutDigest(FormatMark(mark)));
+}
+
+void WriteManifestSeeds(const Corpus& corpus) {
+  Manifest manifest;
+  manifest.made_at = "2026-11-01T02:03:04Z";
+  manifest.software = "dpard 1.2.3";
+  manifest.files = {{"datasets/acme/d.graph", 4096, std::string(64, 'a')},
+                    {kSqliteCopy, 123, std::string(64, 'b')},
+                    {"keys/signing.key", 119, std::string(64, 'c')}};
+  corpus.Add("manifest", FormatManifest(manifest));
+  corpus.Add("lines", WithoutDigest(FormatManifest(manifest)));
+}
+
+void WriteModelSeeds(const Corpus& corpus) {
+  Model model;
+  model.feature_count = 2;
+  model.class_count = 2;
+  model.weights = {1, 2, 3, 4, 5, 6};
+  Require(WriteModelFile(corpus.directory() + "/file.npz", model).ok(), "a model can be written");
+  const auto header = [](const Model& of) {
+    const std::string text = ModelHeader(of);
+    return Bytes({static_cast<int>(text.size() & 0xff), static_cast<int>(text.size() >> 8)}) + text;
+  };
+  const std::string numbers = Bytes({0, 0, 0, 0x80, 0x3f});  // one number, 1
+  corpus.Add("softmax", header(model) + Bytes({0, 2, 3, 2}) + numbers);
+  corpus.Add("hidden", header(model) + Bytes({0, 2, 3, 4}) + numbers + Bytes({1, 2, 4, 2}) + numbers);
+  corpus.Add("centred", header(model) + Bytes({0, 2, 3, 2}) + numbers + Bytes({2, 1, 2}) + numbers);
+  model.reads = ModelInputs::kHops;
+  model.hops = 1;
+  corpus.Add("hops", header(model) + Bytes({0, 2, 7, 2}) + numbers + Bytes({3, 2, 3, 3}) + numbers);
+}
+
+// Changes of the sealed fuzzer: section, place, length, bytes.
+void WriteSealedSeeds(const Corpus& corpus) {
+  corpus.Add("nothing", "");
+  corpus.Add("neighbour", Bytes({1, 4, 0, 3, 9, 0, 0, 0}));
+  corpus.Add("offset", Bytes({0, 8, 0, 7, 255, 255, 255, 255, 255, 255, 255, 127}));
+  corpus.Add("header", Bytes({6, 16, 0, 7, 1, 0, 0, 0, 1, 0, 0, 0}));
+  corpus.Add("shorter", Bytes({7, 0, 16, 0, 0}));
+}
+
 }  // namespace
 }  // namespace dpar::fuzz
 
@@ -253,5 +337,11 @@ int main(int argc, char** argv) {
   dpar::fuzz::WriteNpzSeeds(dpar::fuzz::Corpus(root + "/npz"));
   dpar::fuzz::WriteUploadSeeds(dpar::fuzz::Corpus(root + "/upload"));
   dpar::fuzz::WriteRequestSeeds(dpar::fuzz::Corpus(root + "/request"));
+  dpar::fuzz::WriteCertificateSeeds(dpar::fuzz::Corpus(root + "/certificate"));
+  dpar::fuzz::WriteHttpSeeds(dpar::fuzz::Corpus(root + "/http"));
+  dpar::fuzz::WriteMarkSeeds(dpar::fuzz::Corpus(root + "/mark"));
+  dpar::fuzz::WriteManifestSeeds(dpar::fuzz::Corpus(root + "/manifest"));
+  dpar::fuzz::WriteModelSeeds(dpar::fuzz::Corpus(root + "/model"));
+  dpar::fuzz::WriteSealedSeeds(dpar::fuzz::Corpus(root + "/sealed"));
   return 0;
 }

@@ -3,8 +3,6 @@
 //
 // Whatever the bytes: an error that names its reason, or a canonical graph that writing and reading gives back.
 // libFuzzer bounds the memory (run.sh).
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
 

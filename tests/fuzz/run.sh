@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds a fuzzer (preset `fuzz`: clang, libFuzzer, address and undefined behaviour) and runs it from the checked-in
 # seeds and from what earlier runs found on the way (build/fuzz/corpus).
-#   bash tests/fuzz/run.sh npz|request|table|upload [SECONDS]    default: 60 seconds
+#   bash tests/fuzz/run.sh NAME [SECONDS]    default: 60 seconds; NAME is certificate, http, manifest, mark, model, npz,
+#                                            request, sealed, table or upload
 # A finding ends it with a non-zero exit code and is left below build/fuzz/findings; replay it with
 # build/fuzz/bin/NAME_fuzzer FILE, or the program of the same name in any other build. Exit code 77 and a reason where
 # clang or its libFuzzer is missing.
@@ -13,12 +14,17 @@ name=${1-}
 seconds=${2-60}
 # Inputs as long as the seeds need. Memory: far below what a file of that length may claim to hold.
 case "$name" in
+  certificate) limits=(-max_len=8192 -malloc_limit_mb=256 -rss_limit_mb=1024) ;;
+  http) limits=(-max_len=2048 -malloc_limit_mb=96 -rss_limit_mb=1024 -dict=tests/fuzz/http.dict) ;;
+  manifest | mark) limits=(-max_len=2048 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
+  model) limits=(-max_len=2048 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
+  sealed) limits=(-max_len=256 -len_control=0 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
   npz) limits=(-max_len=8192 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
   request) limits=(-max_len=2048 -malloc_limit_mb=256 -rss_limit_mb=1024 -dict=tests/fuzz/request.dict) ;;
   table) limits=(-max_len=4096 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
   upload) limits=(-max_len=256 -len_control=0 -malloc_limit_mb=96 -rss_limit_mb=1024) ;;
   *)
-    echo "run.sh: which fuzzer? npz, request, table or upload" >&2
+    echo "run.sh: which fuzzer? $(ls tests/fuzz/corpus | xargs)" >&2
     exit 2
     ;;
 esac
