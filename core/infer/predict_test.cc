@@ -53,11 +53,14 @@ std::vector<Prediction> MustPredict(const Model& model, const Graph& graph, cons
 constexpr PredictOptions kOwnFeatures = {.propagation = Propagation::kNone};
 constexpr PredictOptions kPower = {.propagation = Propagation::kPower};
 
-// `margin` is that of class 1 over class 0.
+// `margin` is that of class 1 over class 0, in logits.
 void ExpectMargin(const Prediction& prediction, double margin) {
   EXPECT_EQ(prediction.label, margin > 0 ? 1 : 0);
   EXPECT_NEAR(prediction.probability, Sigmoid(std::abs(margin)), 1e-6);
 }
+
+// The same in scores, which are twice the logits without noise.
+void ExpectScore(const Prediction& prediction, double margin) { ExpectMargin(prediction, 2 * margin); }
 
 // Margins from own features: 0.3 - 2 s, 0.3 + s, 0.3 - 2 s, 0.3, where s = sqrt(0.99).
 const double kEnd = 0.3 - 2 * std::sqrt(0.99);
@@ -66,10 +69,10 @@ const double kMiddle = 0.3 + std::sqrt(0.99);
 TEST(PredictTest, UsesOwnFeaturesAloneWithoutPropagation) {
   const auto predictions = MustPredict(Speaking(), Path(), kOwnFeatures);
   ASSERT_EQ(predictions.size(), 4U);
-  ExpectMargin(predictions[0], kEnd);
-  ExpectMargin(predictions[1], kMiddle);
-  ExpectMargin(predictions[2], kEnd);
-  ExpectMargin(predictions[3], 0.3);
+  ExpectScore(predictions[0], kEnd);
+  ExpectScore(predictions[1], kMiddle);
+  ExpectScore(predictions[2], kEnd);
+  ExpectScore(predictions[3], 0.3);
 }
 
 TEST(PredictTest, TransformsRowsAsTheModelSays) {
@@ -79,15 +82,15 @@ TEST(PredictTest, TransformsRowsAsTheModelSays) {
   graph.features.values = {9, 16};
   Model model = LinearModel(2, 2, {0, 1, 0, -0.125, 0, 0});
   const double s = std::sqrt(0.99);
-  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], s * (0.6 - 0.1));
+  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], s * (0.6 - 0.1));
   model.transform = v1::UNIT;
-  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], s * (9 - 2) / std::sqrt(337));
+  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], s * (9 - 2) / std::sqrt(337));
   model.transform = v1::RAW;
-  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], 9 - 2);
+  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], 9 - 2);
   graph.features.values = {-9, 16};
-  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], -9 - 2);
+  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], -9 - 2);
   model.transform = v1::SQRT_UNIT;
-  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], -0.125 * s);
+  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], -0.125 * s);
 }
 
 // u - m is (0.25, 0) for nodes 0 and 2, (-0.75, 1) with length 1.25 for node 1, and (-0.75, 0) for node 3.
@@ -96,15 +99,15 @@ TEST(PredictTest, SubtractsTheCenter) {
   model.center = {0.75, 0};
   const auto predictions = MustPredict(model, Path(), kOwnFeatures);
   const double s = std::sqrt(0.99);
-  ExpectMargin(predictions[0], 0.3 - 2 * s);
-  ExpectMargin(predictions[1], 0.3 + s * (2 * 0.6 + 0.8));
-  ExpectMargin(predictions[3], 0.3 + 2 * s);
+  ExpectScore(predictions[0], 0.3 - 2 * s);
+  ExpectScore(predictions[1], 0.3 + s * (2 * 0.6 + 0.8));
+  ExpectScore(predictions[3], 0.3 + 2 * s);
 }
 
 TEST(PredictTest, LeavesOnlyTheBiasOfARowThatIsTheCenter) {
   Model model = Speaking();
   model.center = {1, 0};
-  ExpectMargin(MustPredict(model, Path(), kOwnFeatures)[0], 0.3);
+  ExpectScore(MustPredict(model, Path(), kOwnFeatures)[0], 0.3);
 }
 
 // Two hidden units, feature 0 less feature 1 and the reverse, each with half the bias input; class 1 takes 3 of the
@@ -115,9 +118,9 @@ TEST(PredictTest, PassesAHiddenLayer) {
   model.output_weights = {2, 0, 0, 3};
   const auto predictions = MustPredict(model, Path(), kOwnFeatures);
   const double s = std::sqrt(0.99);
-  ExpectMargin(predictions[0], -2 * (s + 0.05));
-  ExpectMargin(predictions[1], 3 * (s + 0.05));
-  ExpectMargin(predictions[3], 3 * 0.05 - 2 * 0.05);
+  ExpectScore(predictions[0], -2 * (s + 0.05));
+  ExpectScore(predictions[1], 3 * (s + 0.05));
+  ExpectScore(predictions[3], 3 * 0.05 - 2 * 0.05);
 }
 
 TEST(PredictTest, FollowsThePowerIteration) {
@@ -190,9 +193,49 @@ TEST(PredictTest, IsTheSameWithAlphaOneOrNoIterationAsWithoutPropagation) {
     const auto predictions = MustPredict(Speaking(), Path(), options);
     for (size_t i = 0; i < own.size(); ++i) {
       EXPECT_EQ(predictions[i].label, own[i].label);
-      EXPECT_EQ(predictions[i].probability, own[i].probability);
     }
+    ExpectMargin(predictions[0], kEnd);
+    ExpectMargin(predictions[1], kMiddle);
   }
+}
+
+// Ten nodes in eleven speak for class 0 by a little, where training saw as many of either class.
+TEST(PredictTest, CorrectsForClassesThatAreMixedDifferentlyThanInTraining) {
+  constexpr int32_t kNodes = 1100;
+  Graph graph;
+  graph.sizes = {kNodes, 2, 2};
+  for (int32_t node = 0; node < kNodes; ++node) {
+    graph.features.columns.push_back(node % 11 == 0 ? 1 : 0);
+    graph.features.values.push_back(1);
+    graph.features.offsets.push_back(node + 1);
+    graph.edge_offsets.push_back(0);
+    graph.labels.push_back(kUnlabelled);
+  }
+  Model model = LinearModel(2, 2, {1, 0, 0, 0.5, 0, 0});
+  model.class_shares = {0.5, 0.5};
+  std::vector<Prediction> predictions;
+  const auto run = [&](const PredictOptions& options) {
+    predictions.clear();
+    auto shift = PredictBlocks(model, graph, options, [&](int64_t first, std::span<const Prediction> block) {
+      EXPECT_EQ(first, static_cast<int64_t>(predictions.size()));
+      predictions.insert(predictions.end(), block.begin(), block.end());
+      return absl::OkStatus();
+    });
+    EXPECT_TRUE(shift.ok()) << shift.status();
+    return shift.value_or(std::nullopt);
+  };
+  for (const Propagation rule : {Propagation::kNone, Propagation::kMeanField}) {
+    const auto found = run({.propagation = rule});
+    ASSERT_TRUE(found.has_value() && found->found());
+    EXPECT_GT(found->distance, found->threshold);
+    EXPECT_EQ(predictions[0].label, 0) << "rare on this graph, and its feature says little";
+    EXPECT_FALSE(run({.propagation = rule, .shift = false}).has_value());
+    EXPECT_EQ(predictions[0].label, 1);
+  }
+  EXPECT_FALSE(run(kPower).has_value());
+  model.class_shares.clear();
+  EXPECT_FALSE(run(kOwnFeatures).has_value());
+  EXPECT_EQ(predictions[0].label, 1);
 }
 
 TEST(PredictTest, TempersMeanFieldByTheNoiseInTheLogits) {
@@ -285,8 +328,8 @@ TEST(PredictTest, CountsNonFiniteFeaturesAsZero) {
     Model model = Speaking();
     model.transform = transform;
     const auto predictions = MustPredict(model, graph, kOwnFeatures);
-    ExpectMargin(predictions[0], 0.3);
-    ExpectMargin(predictions[1], 0.3);
+    ExpectScore(predictions[0], 0.3);
+    ExpectScore(predictions[1], 0.3);
   }
 }
 
