@@ -18,15 +18,15 @@ constexpr double kDeviations = 0.6;
 constexpr int64_t kMaxPartialSums = 64;
 
 // Parts follow from the number of rows alone and are added in order.
-DoubleRow SumOfSoftmax(const NodeMatrix& scores, const DoubleRow& correction, int threads) {
-  const int64_t parts = std::clamp<int64_t>(scores.rows() / kRowBlock, 1, kMaxPartialSums);
-  std::vector<DoubleRow> sums(static_cast<size_t>(parts), DoubleRow::Zero(scores.cols()));
+DoubleRow SumOfSoftmax(const NodeMatrix& logits, double scale, const DoubleRow& correction, int threads) {
+  const int64_t parts = std::clamp<int64_t>(logits.rows() / kRowBlock, 1, kMaxPartialSums);
+  std::vector<DoubleRow> sums(static_cast<size_t>(parts), DoubleRow::Zero(logits.cols()));
   ParallelFor(parts, threads, [&](int /*worker*/, int64_t part) {
-    DoubleRow corrected(scores.cols());
-    Eigen::RowVectorXf probabilities(scores.cols());
+    DoubleRow corrected(logits.cols());
+    Eigen::RowVectorXf probabilities(logits.cols());
     DoubleRow& sum = sums[static_cast<size_t>(part)];
-    for (int64_t node = scores.rows() * part / parts; node < scores.rows() * (part + 1) / parts; ++node) {
-      corrected = scores.row(node).cast<double>() + correction;
+    for (int64_t node = logits.rows() * part / parts; node < logits.rows() * (part + 1) / parts; ++node) {
+      corrected = scale * logits.row(node).cast<double>() + correction;
       Softmax(corrected, probabilities);
       sum += probabilities.cast<double>();
     }
@@ -41,13 +41,14 @@ DoubleRow SumOfSoftmax(const NodeMatrix& scores, const DoubleRow& correction, in
 
 double ScoreScale(double logit_noise) { return 2 / std::sqrt(1 + std::numbers::pi * logit_noise * logit_noise / 8); }
 
-LabelShift FindLabelShift(const Model& model, const NodeMatrix& scores, int threads) {
-  const auto nodes = static_cast<double>(scores.rows());
-  const auto classes = static_cast<double>(scores.cols());
+LabelShift FindLabelShift(const Model& model, const NodeMatrix& logits, int threads) {
+  const double scale = ScoreScale(model.logit_noise);
+  const auto nodes = static_cast<double>(logits.rows());
+  const auto classes = static_cast<double>(logits.cols());
   const DoubleRow shares =
-      Eigen::Map<const Eigen::RowVectorXf>(model.class_shares.data(), scores.cols()).cast<double>();
-  DoubleRow correction = DoubleRow::Zero(scores.cols());
-  DoubleRow sum = SumOfSoftmax(scores, correction, threads);
+      Eigen::Map<const Eigen::RowVectorXf>(model.class_shares.data(), logits.cols()).cast<double>();
+  DoubleRow correction = DoubleRow::Zero(logits.cols());
+  DoubleRow sum = SumOfSoftmax(logits, scale, correction, threads);
   LabelShift shift;
   shift.distance = (sum / nodes - shares).cwiseAbs().sum() / 2;
   shift.threshold =
@@ -57,7 +58,7 @@ LabelShift FindLabelShift(const Model& model, const NodeMatrix& scores, int thre
   }
   for (int round = 0; round < kRounds; ++round) {
     if (round > 0) {
-      sum = SumOfSoftmax(scores, correction, threads);
+      sum = SumOfSoftmax(logits, scale, correction, threads);
     }
     correction = ((sum.array() + 1) / (nodes + classes) / shares.array()).log().matrix();
   }
@@ -65,14 +66,16 @@ LabelShift FindLabelShift(const Model& model, const NodeMatrix& scores, int thre
   return shift;
 }
 
-void Correct(const LabelShift& shift, NodeMatrix& scores, int threads) {
-  if (!shift.found()) {
-    return;
+void MakeScores(const Model& model, const LabelShift& shift, int threads, NodeMatrix& logits) {
+  const auto scale = static_cast<float>(ScoreScale(model.logit_noise));
+  Eigen::RowVectorXf correction = Eigen::RowVectorXf::Zero(logits.cols());
+  if (shift.found()) {
+    correction = Eigen::Map<const DoubleRow>(shift.correction.data(), logits.cols()).cast<float>();
   }
-  const Eigen::RowVectorXf correction =
-      Eigen::Map<const DoubleRow>(shift.correction.data(), scores.cols()).cast<float>();
-  ForRowBlocks(scores.rows(), threads,
-               [&](int64_t first, int64_t last) { scores.middleRows(first, last - first).rowwise() += correction; });
+  ForRowBlocks(logits.rows(), threads, [&](int64_t first, int64_t last) {
+    auto rows = logits.middleRows(first, last - first);
+    rows = (scale * rows).rowwise() + correction;
+  });
 }
 
 }  // namespace dpar

@@ -80,19 +80,15 @@ absl::StatusOr<std::optional<LabelShift>> PredictBlocks(const Model& model, cons
     DPAR_RETURN_IF_ERROR(SendBlocks(PowerIteration(graph.edges, logits, options, threads), FromLogits, threads, sink));
     return shift;
   }
-  NodeMatrix& scores = logits;
-  if (model.reads == ModelInputs::kFeatures || options.propagation == Propagation::kMeanField) {
-    scores *= static_cast<float>(ScoreScale(model.logit_noise));
+  if (options.shift && !model.class_shares.empty() && logits.rows() > 0) {
+    shift = FindLabelShift(model, logits, threads);
   }
-  if (options.shift && !model.class_shares.empty() && scores.rows() > 0) {
-    shift = FindLabelShift(model, scores, threads);
-    Correct(*shift, scores, threads);
+  const bool alone = options.propagation == Propagation::kNone;
+  if (!alone || (shift.has_value() && shift->found())) {
+    MakeScores(model, shift.value_or(LabelShift()), threads, logits);
   }
-  if (options.propagation == Propagation::kNone) {
-    DPAR_RETURN_IF_ERROR(SendBlocks(scores, FromLogits, threads, sink));
-  } else {
-    DPAR_RETURN_IF_ERROR(SendBlocks(MeanField(graph.edges, scores, threads), FromProbabilities, threads, sink));
-  }
+  DPAR_RETURN_IF_ERROR(alone ? SendBlocks(logits, FromLogits, threads, sink)
+                             : SendBlocks(MeanField(graph.edges, logits, threads), FromProbabilities, threads, sink));
   return shift;
 }
 

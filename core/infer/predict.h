@@ -22,7 +22,9 @@ namespace dpar {
 
 // On top of the logits H, which models that read edges (Model.reads) make with them.
 enum class Propagation {
-  kNone,   // each node by its own scores U alone, which for most models are of its own features
+  // Each node by its own logits H alone, which for most models are of its own features; by its scores U (below) where
+  // label shift is found. Without shift, H states the better probabilities.
+  kNone,
   kPower,  // Q_0 = H, Q_p = (1 - alpha) S Q_{p-1} + alpha H; nodes without neighbours keep H
   // Learns which classes link to which on the graph. With U the scores (core/infer/label_shift.h: H tempered by its
   // noise, corrected where label shift is found) and A the adjacency without self loops: q = softmax(U), and 30 times

@@ -53,14 +53,11 @@ std::vector<Prediction> MustPredict(const Model& model, const Graph& graph, cons
 constexpr PredictOptions kOwnFeatures = {.propagation = Propagation::kNone};
 constexpr PredictOptions kPower = {.propagation = Propagation::kPower};
 
-// `margin` is that of class 1 over class 0, in logits.
+// `margin` is that of class 1 over class 0.
 void ExpectMargin(const Prediction& prediction, double margin) {
   EXPECT_EQ(prediction.label, margin > 0 ? 1 : 0);
   EXPECT_NEAR(prediction.probability, Sigmoid(std::abs(margin)), 1e-6);
 }
-
-// The same in scores, which are twice the logits without noise.
-void ExpectScore(const Prediction& prediction, double margin) { ExpectMargin(prediction, 2 * margin); }
 
 // Margins from own features: 0.3 - 2 s, 0.3 + s, 0.3 - 2 s, 0.3, where s = sqrt(0.99).
 const double kEnd = 0.3 - 2 * std::sqrt(0.99);
@@ -69,10 +66,10 @@ const double kMiddle = 0.3 + std::sqrt(0.99);
 TEST(PredictTest, UsesOwnFeaturesAloneWithoutPropagation) {
   const auto predictions = MustPredict(Speaking(), Path(), kOwnFeatures);
   ASSERT_EQ(predictions.size(), 4U);
-  ExpectScore(predictions[0], kEnd);
-  ExpectScore(predictions[1], kMiddle);
-  ExpectScore(predictions[2], kEnd);
-  ExpectScore(predictions[3], 0.3);
+  ExpectMargin(predictions[0], kEnd);
+  ExpectMargin(predictions[1], kMiddle);
+  ExpectMargin(predictions[2], kEnd);
+  ExpectMargin(predictions[3], 0.3);
 }
 
 TEST(PredictTest, TransformsRowsAsTheModelSays) {
@@ -82,15 +79,15 @@ TEST(PredictTest, TransformsRowsAsTheModelSays) {
   graph.features.values = {9, 16};
   Model model = LinearModel(2, 2, {0, 1, 0, -0.125, 0, 0});
   const double s = std::sqrt(0.99);
-  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], s * (0.6 - 0.1));
+  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], s * (0.6 - 0.1));
   model.transform = v1::UNIT;
-  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], s * (9 - 2) / std::sqrt(337));
+  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], s * (9 - 2) / std::sqrt(337));
   model.transform = v1::RAW;
-  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], 9 - 2);
+  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], 9 - 2);
   graph.features.values = {-9, 16};
-  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], -9 - 2);
+  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], -9 - 2);
   model.transform = v1::SQRT_UNIT;
-  ExpectScore(MustPredict(model, graph, kOwnFeatures)[0], -0.125 * s);
+  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], -0.125 * s);
 }
 
 // u - m is (0.25, 0) for nodes 0 and 2, (-0.75, 1) with length 1.25 for node 1, and (-0.75, 0) for node 3.
@@ -99,15 +96,15 @@ TEST(PredictTest, SubtractsTheCenter) {
   model.center = {0.75, 0};
   const auto predictions = MustPredict(model, Path(), kOwnFeatures);
   const double s = std::sqrt(0.99);
-  ExpectScore(predictions[0], 0.3 - 2 * s);
-  ExpectScore(predictions[1], 0.3 + s * (2 * 0.6 + 0.8));
-  ExpectScore(predictions[3], 0.3 + 2 * s);
+  ExpectMargin(predictions[0], 0.3 - 2 * s);
+  ExpectMargin(predictions[1], 0.3 + s * (2 * 0.6 + 0.8));
+  ExpectMargin(predictions[3], 0.3 + 2 * s);
 }
 
 TEST(PredictTest, LeavesOnlyTheBiasOfARowThatIsTheCenter) {
   Model model = Speaking();
   model.center = {1, 0};
-  ExpectScore(MustPredict(model, Path(), kOwnFeatures)[0], 0.3);
+  ExpectMargin(MustPredict(model, Path(), kOwnFeatures)[0], 0.3);
 }
 
 // Two hidden units, feature 0 less feature 1 and the reverse, each with half the bias input; class 1 takes 3 of the
@@ -118,9 +115,9 @@ TEST(PredictTest, PassesAHiddenLayer) {
   model.output_weights = {2, 0, 0, 3};
   const auto predictions = MustPredict(model, Path(), kOwnFeatures);
   const double s = std::sqrt(0.99);
-  ExpectScore(predictions[0], -2 * (s + 0.05));
-  ExpectScore(predictions[1], 3 * (s + 0.05));
-  ExpectScore(predictions[3], 3 * 0.05 - 2 * 0.05);
+  ExpectMargin(predictions[0], -2 * (s + 0.05));
+  ExpectMargin(predictions[1], 3 * (s + 0.05));
+  ExpectMargin(predictions[3], 3 * 0.05 - 2 * 0.05);
 }
 
 TEST(PredictTest, FollowsThePowerIteration) {
@@ -193,9 +190,8 @@ TEST(PredictTest, IsTheSameWithAlphaOneOrNoIterationAsWithoutPropagation) {
     const auto predictions = MustPredict(Speaking(), Path(), options);
     for (size_t i = 0; i < own.size(); ++i) {
       EXPECT_EQ(predictions[i].label, own[i].label);
+      EXPECT_EQ(predictions[i].probability, own[i].probability);
     }
-    ExpectMargin(predictions[0], kEnd);
-    ExpectMargin(predictions[1], kMiddle);
   }
 }
 
@@ -328,8 +324,8 @@ TEST(PredictTest, CountsNonFiniteFeaturesAsZero) {
     Model model = Speaking();
     model.transform = transform;
     const auto predictions = MustPredict(model, graph, kOwnFeatures);
-    ExpectScore(predictions[0], 0.3);
-    ExpectScore(predictions[1], 0.3);
+    ExpectMargin(predictions[0], 0.3);
+    ExpectMargin(predictions[1], 0.3);
   }
 }
 

@@ -11,7 +11,6 @@
 #include "absl/strings/str_cat.h"
 #include "core/graph/testing/npz_fixture.h"
 #include "core/infer/edge_inputs.h"
-#include "core/infer/label_shift.h"
 #include "core/infer/predict.h"
 #include "core/random/random.h"
 #include "core/random/testing/fixed_random.h"
@@ -115,8 +114,7 @@ void ExpectSamePredictions(const Model& model, const Graph& graph, const at::Ten
   ASSERT_EQ(logits.sizes(), at::IntArrayRef({graph.sizes.node_count, kClasses}));
   const auto predictions = Predict(model, graph, {.propagation = Propagation::kNone});
   ASSERT_TRUE(predictions.ok()) << predictions.status();
-  const double scale = model.reads == ModelInputs::kFeatures ? ScoreScale(model.logit_noise) : 1;
-  const auto [probabilities, labels] = at::max(at::softmax(logits * scale, 1), 1);
+  const auto [probabilities, labels] = at::max(at::softmax(logits, 1), 1);
   for (int64_t row = 0; row < graph.sizes.node_count; ++row) {
     const Prediction& expected = (*predictions)[static_cast<size_t>(row)];
     ASSERT_EQ(labels[row].item<int64_t>(), expected.label) << row;
