@@ -307,7 +307,7 @@ absl::Status Serve(const Config& config, const DataDirectory& directory, Databas
   Janitor janitor(database, uploads, config.limits);
   janitor.Start();
   ProgressBoard progress(
-      [&metrics](const std::string& stage, absl::Duration took) { metrics.StageEnded(stage, took); });
+      [&metrics](const Progress& left, absl::Duration took) { metrics.StageEnded(left.stage, took); });
   const WorkerOptions worker_options = WorkerOptionsOf(config, metrics, witness);
   Worker worker(
       database, directory, [&keys] { return keys.Current(); }, progress, worker_options);

@@ -91,6 +91,8 @@ DocumentSection SubjectSection(const Statement& statement, const Json& predicate
   section.rows.push_back(
       {"Size, as declared", absl::StrCat(Plain(dataset["node_count"]), " nodes, ", Plain(dataset["feature_count"]),
                                          " features, ", Plain(dataset["class_count"]), " classes")});
+  section.rows.push_back({"Bounds, as declared", absl::StrCat("at most ", Plain(dataset["edge_bound"]), " edges and ",
+                                                              Plain(dataset["entry_bound"]), " feature entries")});
   if (statement.max_degree > 0) {
     section.rows.push_back({"Degree promise, as declared",
                             absl::StrCat("no node has more than ", FormatCount(statement.max_degree), " neighbours")});

@@ -65,6 +65,8 @@ absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
                 << "sizes       " << FormatCount(dataset.node_count()) << " nodes, "
                 << FormatCount(dataset.feature_count()) << " features, " << FormatCount(dataset.class_count())
                 << " classes (public)\n"
+                << "bounds      at most " << FormatCount(dataset.edge_bound()) << " edges and "
+                << FormatCount(dataset.entry_bound()) << " feature entries (public)\n"
                 << "promise     "
                 << (dataset.has_max_degree()
                         ? absl::StrCat("at most ", FormatCount(dataset.max_degree()), " neighbours a node (public)")

@@ -77,6 +77,7 @@ class ModelCommandsTest : public ::testing::Test {
     statement.dataset = "tenants/acme/datasets/demo";
     statement.dataset_digest = std::string(64, 'a');
     statement.sizes = {3000, 2, 2};
+    statement.bounds = {192'000, 6000};
     statement.is_public = is_public;
     v1::TrainingSpec spec;
     spec.set_epsilon(1);

@@ -16,6 +16,7 @@
 #include "client/sdk/upload.h"
 #include "core/error.h"
 #include "core/graph/graph_file.h"
+#include "core/graph/size_bounds.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 
@@ -31,6 +32,8 @@ struct UploadArguments {
   std::optional<double> cap_epsilon;
   std::optional<double> cap_delta;
   std::optional<int64_t> max_degree;
+  std::optional<int64_t> edge_bound;
+  std::optional<int64_t> entry_bound;
   bool is_public = false;
 };
 
@@ -53,8 +56,32 @@ v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::s
   if (arguments.max_degree.has_value()) {
     open.set_max_degree(*arguments.max_degree);
   }
+  if (arguments.edge_bound.has_value()) {
+    open.set_edge_bound(*arguments.edge_bound);
+  }
+  if (arguments.entry_bound.has_value()) {
+    open.set_entry_bound(*arguments.entry_bound);
+  }
   open.set_format(v1::OpenUploadRequest::NPZ);
   return open;
+}
+
+// Finds a graph above its bounds before any of it is sent. The server checks as well.
+absl::Status CheckBounds(const UploadArguments& arguments, const PublicSizes& sizes, const v1::Limits& limits) {
+  const SizeBounds most = {limits.max_edges(), limits.max_feature_entries()};
+  SizeBounds bounds = DefaultSizeBounds(sizes, most);
+  bounds.edges = arguments.edge_bound.value_or(bounds.edges);
+  bounds.feature_entries = arguments.entry_bound.value_or(bounds.feature_entries);
+  DPAR_RETURN_IF_ERROR(ValidateRange("edge_bound", bounds.edges, 1, most.edges));
+  DPAR_RETURN_IF_ERROR(ValidateRange("entry_bound", bounds.feature_entries, 1, most.feature_entries));
+  const absl::StatusOr<SizeBounds> stored = ReadStoredCounts(arguments.path, GraphLimits());
+  DPAR_RETURN_IF_ERROR(AsLocal(stored.status()));
+  if (stored->edges <= bounds.edges && stored->feature_entries <= bounds.feature_entries) {
+    return absl::OkStatus();
+  }
+  // What is stored may be in both directions, repeated or 0, so only the graph itself tells.
+  const absl::StatusOr<ImportedGraph> imported = ReadGraphFile(arguments.path, GraphLimits(), sizes);
+  return AsLocal(imported.ok() ? CheckSizeBounds(imported->graph, bounds) : imported.status());
 }
 
 // A check as a line of progress. Waiting for another file has no measure.
@@ -152,7 +179,9 @@ void PrintUploaded(Session& session, const v1::FinishUploadResponse& response, c
   session.out() << "dataset     " << dataset.name() << "\n"
                 << "sizes       " << FormatCount(dataset.node_count()) << " nodes, "
                 << FormatCount(dataset.feature_count()) << " features, " << dataset.class_count()
-                << " classes (public)\n";
+                << " classes (public)\n"
+                << "bounds      at most " << FormatCount(dataset.edge_bound()) << " edges and "
+                << FormatCount(dataset.entry_bound()) << " feature entries (public)\n";
   if (dataset.has_max_degree()) {
     session.out() << "promise     at most " << FormatCount(dataset.max_degree()) << " neighbours a node (public)\n";
   }
@@ -198,6 +227,7 @@ absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(""));
   DPAR_ASSIGN_OR_RETURN(const v1::ServerInfo info, connection->GetServerInfo());
+  DPAR_RETURN_IF_ERROR(CheckBounds(arguments, *sizes, info.limits()));
   if (!arguments.is_public) {
     const double cap = arguments.cap_epsilon.value_or(info.limits().default_cap_epsilon());
     session.err() << "cap: epsilon " << FormatNumber(cap) << " for all jobs together"
@@ -261,6 +291,12 @@ CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string
       "--max-degree", arguments->max_degree,
       "Promise that no node has more neighbours, which\nmethods gap and sage need. Public; the file is\n"
       "refused if it does not hold");
+  command->add_option("--edge-bound", arguments->edge_bound,
+                      "Most edges of the graph (default: 64 a node).\nPublic, so not the file's own count; a graph\n"
+                      "with more is refused");
+  command->add_option("--entry-bound", arguments->entry_bound,
+                      "Most feature entries other than 0 (default: all\nup to 1,024 features, above them 256 a node).\n"
+                      "Public, as --edge-bound");
   command->add_flag("--public", arguments->is_public,
                     "Declare the data public, for good: nothing is\nguaranteed about it");
   command->footer(Examples("  dpar " + words + " graph.npz --name " + (words == "upload" ? "demo" : "people") +

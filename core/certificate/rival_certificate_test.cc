@@ -55,8 +55,8 @@ TEST(RivalCertificate, VerifiesAndNamesThePromiseInItsRelation) {
     const auto& predicate = json["predicate"];
     EXPECT_THAT(predicate["neighbour_relation"].get<std::string>(),
                 HasSubstr("; no node of either graph has more than 50 neighbours, which the dataset's owner declared"));
-    EXPECT_EQ(predicate["unprotected"][12]["quantity"], "degree promise D");
-    EXPECT_EQ(predicate["unprotected"][12]["value"], kExampleMaxDegree);
+    EXPECT_EQ(predicate["unprotected"][13]["quantity"], "degree promise D");
+    EXPECT_EQ(predicate["unprotected"][13]["value"], kExampleMaxDegree);
     EXPECT_EQ(predicate["not_released"].size(), 7U);
   }
 }

@@ -66,10 +66,6 @@ constexpr const char* kProgress =
     "the stage and the share of it that was done, while the job ran; what is shown follows from the plan alone, when "
     "it "
     "is shown is wall-clock time";
-constexpr const char* kStoredSize =
-    "the dataset's size in storage, at least 1 MiB and rounded up to a power of two, and that it is within the "
-    "server's "
-    "limits";
 constexpr const char* kIdenticalDatasets =
     "ledger shows which datasets of the tenant have the same content, because those share a budget; a private dataset "
     "is none whose content the tenant declared public before";
@@ -117,7 +113,8 @@ Json Unprotected(const Statement& statement) {
   add("steps", plan.steps());
   add("job parameters", "all of mechanism.plan and event");
   add("wall-clock time", "when the job was queued, started and ended, and how often it was started");
-  add("stored size", kStoredSize);
+  add("edge bound", statement.bounds.edges);
+  add("entry bound", statement.bounds.feature_entries);
   add("progress", kProgress);
   add("identical datasets", kIdenticalDatasets);
   if (statement.max_degree > 0) {
@@ -252,6 +249,8 @@ Json Predicate(const Statement& statement) {
             {"node_count", statement.sizes.node_count},
             {"feature_count", statement.sizes.feature_count},
             {"class_count", statement.sizes.class_count},
+            {"edge_bound", statement.bounds.edges},
+            {"entry_bound", statement.bounds.feature_entries},
             {"max_degree", Promised(statement.max_degree)}}},
           {"ledger", Ledger(statement)},
           {"software", statement.software},
@@ -290,6 +289,8 @@ void ReadDataset(JsonFields& fields, Statement& statement) {
   fields.Read("/predicate/dataset/node_count", statement.sizes.node_count);
   fields.Read("/predicate/dataset/feature_count", statement.sizes.feature_count);
   fields.Read("/predicate/dataset/class_count", statement.sizes.class_count);
+  fields.Read("/predicate/dataset/edge_bound", statement.bounds.edges);
+  fields.Read("/predicate/dataset/entry_bound", statement.bounds.feature_entries);
   if (!fields.IsNull("/predicate/dataset/max_degree")) {
     fields.Read("/predicate/dataset/max_degree", statement.max_degree);
   }

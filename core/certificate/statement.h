@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/graph/graph.h"
+#include "core/graph/size_bounds.h"
 #include "dpar/v1/training.pb.h"
 
 namespace dpar {
@@ -29,6 +30,7 @@ struct Statement {
   std::string dataset;         // tenants/{t}/datasets/{d}
   std::string dataset_digest;  // under the dataset's own key
   PublicSizes sizes;
+  SizeBounds bounds;
   int64_t max_degree = 0;  // the owner's degree promise, whatever the method; 0: none
   bool is_public = false;  // then nothing is guaranteed, and the first field says so
   v1::Plan plan;           // as executed

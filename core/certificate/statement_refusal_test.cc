@@ -155,6 +155,8 @@ TEST(StatementTest, RefusesMalformedValuesByName) {
       {"predicate.dataset.node_count", [](Statement& s) { s.sizes.node_count = 0; }},
       {"predicate.dataset.feature_count", [](Statement& s) { s.sizes.feature_count = -1; }},
       {"predicate.dataset.class_count", [](Statement& s) { s.sizes.class_count = 0; }},
+      {"predicate.dataset.edge_bound", [](Statement& s) { s.bounds.edges = 0; }},
+      {"predicate.dataset.entry_bound", [](Statement& s) { s.bounds.feature_entries = -1; }},
       {"predicate.ledger.budget", [](Statement& s) { s.budget.clear(); }},
       {"predicate.ledger.budget", [](Statement& s) { s.budget = s.dataset + "-2/budget"; }},
       {"predicate.ledger.entry.hash", [](Statement& s) { s.ledger_hash = "0123456789abcdef"; }},

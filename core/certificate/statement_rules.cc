@@ -130,6 +130,12 @@ absl::Status ValidateEntry(const Statement& statement) {
   return ValidateText(path + ".event", statement.entry_event);
 }
 
+absl::Status ValidateBounds(const SizeBounds& bounds) {
+  constexpr int64_t kLargest = std::numeric_limits<int64_t>::max();
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.dataset.edge_bound", bounds.edges, 1, kLargest));
+  return ValidateRange("predicate.dataset.entry_bound", bounds.feature_entries, 1, kLargest);
+}
+
 // 0 stands for no degree promise.
 absl::Status ValidatePromises(const Statement& statement) {
   const int64_t slots = statement.sizes.node_count;
@@ -190,6 +196,7 @@ absl::Status ValidateStatement(const Statement& statement) {
     DPAR_RETURN_IF_ERROR(ValidateLedger(statement));
   }
   DPAR_RETURN_IF_ERROR(ValidatePlan(statement));
+  DPAR_RETURN_IF_ERROR(ValidateBounds(statement.bounds));
   DPAR_RETURN_IF_ERROR(ValidatePromises(statement));
   return ValidateSoftware(statement);
 }

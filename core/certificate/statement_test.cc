@@ -88,7 +88,7 @@ TEST(StatementTest, DescribesAMethodWithoutItsStructureAsWhatItIs) {
 
 TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   const Json list = ExampleJson()["predicate"]["unprotected"];
-  ASSERT_EQ(list.size(), 12U);
+  ASSERT_EQ(list.size(), 13U);
   EXPECT_EQ(list[0], (Json{{"quantity", "node slots N"}, {"value", 2995}}));
   EXPECT_EQ(list[1], (Json{{"quantity", "feature width d"}, {"value", 2879}}));
   EXPECT_EQ(list[2], (Json{{"quantity", "class count c"}, {"value", 7}}));
@@ -97,12 +97,11 @@ TEST(StatementTest, ListsWhatIsUnprotectedWithItsValues) {
   EXPECT_EQ(list[5]["value"], "every slot trains; none is held out");
   EXPECT_EQ(list[6], (Json{{"quantity", "steps"}, {"value", 97}}));
   EXPECT_EQ(list[8]["quantity"], "wall-clock time");
-  EXPECT_EQ(list[9]["value"],
-            "the dataset's size in storage, at least 1 MiB and rounded up to a power of two, and that it is within the "
-            "server's limits");
-  EXPECT_EQ(list[10]["quantity"], "progress");
-  EXPECT_EQ(list[11]["quantity"], "identical datasets");
-  EXPECT_THAT(list[11]["value"].get<std::string>(), HasSubstr("none whose content the tenant declared public before"));
+  EXPECT_EQ(list[9], (Json{{"quantity", "edge bound"}, {"value", 200'000}}));
+  EXPECT_EQ(list[10], (Json{{"quantity", "entry bound"}, {"value", 800'000}}));
+  EXPECT_EQ(list[11]["quantity"], "progress");
+  EXPECT_EQ(list[12]["quantity"], "identical datasets");
+  EXPECT_THAT(list[12]["value"].get<std::string>(), HasSubstr("none whose content the tenant declared public before"));
 }
 
 TEST(StatementTest, SaysHowTheHeldOutSlotsWereDrawn) {
@@ -240,9 +239,9 @@ TEST(StatementTest, NamesTheDatasetsPromiseWhateverTheMethod) {
   EXPECT_EQ(again.cap_max_degree, 50);
   const Json predicate = Json::parse(text)["predicate"];
   EXPECT_EQ(predicate["dataset"]["max_degree"], 70);
-  ASSERT_EQ(predicate["unprotected"].size(), 14U);
-  EXPECT_EQ(predicate["unprotected"][12], (Json{{"quantity", "degree promise D"}, {"value", 70}}));
-  EXPECT_EQ(predicate["unprotected"][13],
+  ASSERT_EQ(predicate["unprotected"].size(), 15U);
+  EXPECT_EQ(predicate["unprotected"][13], (Json{{"quantity", "degree promise D"}, {"value", 70}}));
+  EXPECT_EQ(predicate["unprotected"][14],
             (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
   EXPECT_THAT(predicate["ledger"]["cap_relation"].get<std::string>(),
               HasSubstr(", for graphs in which no node has more than 50 neighbours, the smallest degree promise"));
@@ -254,8 +253,8 @@ TEST(StatementTest, ListsAPromiseThatOnlyAnotherDatasetWithThisContentHas) {
   Statement statement = ExampleStatement();
   statement.cap_max_degree = 50;
   const Json list = Json::parse(StatementToJson(statement))["predicate"]["unprotected"];
-  ASSERT_EQ(list.size(), 13U);
-  EXPECT_EQ(list[12], (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
+  ASSERT_EQ(list.size(), 14U);
+  EXPECT_EQ(list[13], (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
   // Public data has no budget that would know of others.
   Statement open = ExamplePublicStatement();
   open.max_degree = 50;

@@ -479,4 +479,20 @@ absl::StatusOr<PublicSizes> ReadGraphSizes(const std::string& path, const GraphL
   return PublicSizes{layout.node_count, layout.feature_count, *classes};
 }
 
+absl::StatusOr<SizeBounds> ReadStoredCounts(const std::string& path, const GraphLimits& limits) {
+  DPAR_ASSIGN_OR_RETURN(NpzFile file, NpzFile::Open(path, limits.npz));
+  DPAR_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(file, limits));
+  const auto length_of = [&file](const std::string& name) -> absl::StatusOr<int64_t> {
+    DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, file.ReadShape(name));
+    return shape.size() == 1 ? absl::StatusOr<int64_t>(shape[0]) : GraphError(name, "must have one dimension");
+  };
+  SizeBounds counts;
+  DPAR_ASSIGN_OR_RETURN(counts.edges, length_of(layout.adjacency.indices));
+  counts.feature_entries = layout.node_count * layout.feature_count;
+  if (layout.sparse_features.has_value()) {
+    DPAR_ASSIGN_OR_RETURN(counts.feature_entries, length_of(layout.sparse_features->indices));
+  }
+  return counts;
+}
+
 }  // namespace dpar

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "core/graph/graph.h"
 #include "core/graph/npz.h"
+#include "core/graph/size_bounds.h"
 #include "core/stage.h"
 
 namespace dpar {
@@ -63,6 +64,10 @@ absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const Graph
 // INVALID_ARGUMENT / INVALID_GRAPH (array: num_classes) when nothing states them.
 absl::StatusOr<PublicSizes> ReadGraphSizes(const std::string& path, const GraphLimits& limits,
                                            std::optional<int64_t> classes);
+
+// How many edges (in whichever direction they stand) and feature entries the file stores: at least as many as the graph
+// has, which only reading it tells. Reads shapes alone.
+absl::StatusOr<SizeBounds> ReadStoredCounts(const std::string& path, const GraphLimits& limits);
 
 // Writes a canonical graph; ReadGraphFile gives it back exactly, if it is within the limits.
 absl::Status WriteGraphFile(const std::string& path, const GraphView& graph);

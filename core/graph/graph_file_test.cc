@@ -479,6 +479,7 @@ TEST(PublicGraphsTest, HaveTheirPublishedSizes) {
     ASSERT_TRUE(imported.ok()) << imported.status();
     EXPECT_EQ(imported->graph.sizes, graph.sizes) << graph.name;
     EXPECT_EQ(imported->report.edge_count, graph.edges) << graph.name;
+    EXPECT_TRUE(CheckSizeBounds(imported->graph, DefaultSizeBounds(graph.sizes, {400'000'000, 2'000'000'000})).ok());
     EXPECT_EQ(imported->report.edges_symmetrised, 0) << graph.name;
     EXPECT_EQ(imported->report.self_loops_dropped, 0) << graph.name;
     EXPECT_EQ(*ReadGraphSizes(path, {}, graph.sizes.class_count), graph.sizes) << graph.name;

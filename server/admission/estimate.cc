@@ -40,9 +40,21 @@ constexpr double kPerEntryAndClass = 0.06e-9;
 constexpr double kPerEntryAndUnit = 0.6e-9;
 constexpr double kPerWeight = 4.5e-9;
 constexpr double kPerStructureRow = 40e-6;
-constexpr double kEntryBytes = 8;
+
+// In a sealed file (core/graph/sealed_format.h): offsets and a label of a slot, an edge from both ends, column and
+// value of a feature entry; the header and six sections end at full pages.
+constexpr double kFileSlot = 2 * 8 + 4;
+constexpr double kFileEdge = 2 * 4;
+constexpr double kFileEntry = 4 + 4;
+constexpr double kFilePages = 7 * 4096 + 2 * 8;
 
 double Number(int64_t value) { return static_cast<double>(value); }
+
+// The most that the sealed file takes.
+double FileBytes(const PublicSizes& sizes, const SizeBounds& bounds) {
+  return kFilePages + kFileSlot * Number(sizes.node_count) + kFileEdge * Number(bounds.edges) +
+         kFileEntry * Number(bounds.feature_entries);
+}
 
 // Most entries of SAGE's rows: own and neighbours'. A node's features are in at most D other rows; a row has at most d.
 double NeighbourEntries(const v1::Plan& plan, const PublicSizes& sizes, double own_entries) {
@@ -53,8 +65,8 @@ double NeighbourEntries(const v1::Plan& plan, const PublicSizes& sizes, double o
 
 }  // namespace
 
-int64_t EstimateJobBytes(const v1::Plan& plan, const PublicSizes& sizes, int64_t stored_bytes, int threads) {
-  const auto file = static_cast<double>(stored_bytes);
+int64_t EstimateJobBytes(const v1::Plan& plan, const PublicSizes& sizes, const SizeBounds& bounds, int threads) {
+  const double file = FileBytes(sizes, bounds);
   const auto nodes = static_cast<double>(sizes.node_count);
   const auto parameters = static_cast<double>(ParameterCount(plan, sizes));
   double bytes = kFixed + file + nodes * (kPerSlot + kPerClass * static_cast<double>(sizes.class_count)) +
@@ -69,7 +81,7 @@ int64_t EstimateJobBytes(const v1::Plan& plan, const PublicSizes& sizes, int64_t
   if (plan.has_neighbours()) {
     // The rows, which full batches copy, and the lists of sampled neighbours.
     const bool copied = 2 * nodes * Number(sizes.feature_count) <= kCopiedCells;
-    bytes += NeighbourEntries(plan, sizes, file / kEntryBytes) * kPerNeighbourEntry * (copied ? 2 : 1) +
+    bytes += NeighbourEntries(plan, sizes, Number(bounds.feature_entries)) * kPerNeighbourEntry * (copied ? 2 : 1) +
              nodes * (kPerList + kPerListedNeighbour * Number(plan.neighbours()));
   }
   // The split for the evaluation, and the sample, are graphs of their own.
@@ -84,8 +96,8 @@ int64_t EstimateJobBytes(const v1::Plan& plan, const PublicSizes& sizes, int64_t
   return bytes < kMost ? static_cast<int64_t>(bytes) : std::numeric_limits<int64_t>::max();
 }
 
-absl::Duration EstimateJobTime(const v1::Plan& plan, const PublicSizes& sizes, int64_t stored_bytes, int threads) {
-  const double entries = Number(stored_bytes) / kEntryBytes;
+absl::Duration EstimateJobTime(const v1::Plan& plan, const PublicSizes& sizes, const SizeBounds& bounds, int threads) {
+  const double entries = Number(bounds.feature_entries);
   const double width = Number(plan.hidden_size() > 0 ? plan.hidden_size() : sizes.class_count);
   const bool copied = plan.sampling_rate() == 1 && plan.hidden_size() == 0 && !plan.has_structure() &&
                       sizes.feature_count <= kCopiedFeatures &&
@@ -113,7 +125,7 @@ absl::Duration EstimateJobTime(const v1::Plan& plan, const PublicSizes& sizes, i
   if (plan.has_evaluation()) {
     work += entries * width * kPerEntryAndUnit;
   }
-  return absl::Seconds(kStart + Number(stored_bytes) * kPerByte + work / threads + earliest_end);
+  return absl::Seconds(kStart + FileBytes(sizes, bounds) * kPerByte + work / threads + earliest_end);
 }
 
 }  // namespace dpar

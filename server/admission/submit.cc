@@ -87,9 +87,11 @@ absl::Status CheckMemory(int64_t estimate, int64_t maximum) {
   constexpr double kGibibyte = 1 << 30;
   return MakeError(
       absl::StatusCode::kResourceExhausted, v1::LIMIT_EXCEEDED,
-      absl::StrFormat("the job is expected to need %.1f GiB of memory and this server gives its jobs %.1f GiB; ask for "
-                      "less (no evaluation, fewer DP-APPR rows, no hidden layer), or an operator for more",
-                      static_cast<double>(estimate) / kGibibyte, static_cast<double>(maximum) / kGibibyte),
+      absl::StrFormat(
+          "the job is expected to need %.1f GiB of memory and this server gives its jobs %.1f GiB; ask for "
+          "less (no evaluation, fewer DP-APPR rows, no hidden layer), upload the graph with smaller bounds, "
+          "or ask an operator for more",
+          static_cast<double>(estimate) / kGibibyte, static_cast<double>(maximum) / kGibibyte),
       {{"limit", "max_job_bytes"}, {"maximum", absl::StrCat(maximum)}, {"estimate", absl::StrCat(estimate)}});
 }
 
@@ -158,8 +160,9 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
     DPAR_ASSIGN_OR_RETURN(planned.price, MakePrice(plan.event(), plan.epsilon(), plan.delta(), basis.account->terms));
     plan.set_price_units(planned.price->cost.units);
   }
-  job.set_memory_bytes(EstimateJobBytes(plan, sizes, basis.dataset.stored_bytes, limits.threads));
-  planned.estimated_time = EstimateJobTime(plan, sizes, basis.dataset.stored_bytes, limits.threads);
+  const SizeBounds size_bounds{dataset.edge_bound(), dataset.entry_bound()};
+  job.set_memory_bytes(EstimateJobBytes(plan, sizes, size_bounds, limits.threads));
+  planned.estimated_time = EstimateJobTime(plan, sizes, size_bounds, limits.threads);
   DPAR_RETURN_IF_ERROR(CheckMemory(job.memory_bytes(), limits.max_job_bytes));
   return planned;
 }

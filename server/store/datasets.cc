@@ -23,7 +23,7 @@ absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::stri
 
 constexpr absl::string_view kDatasetColumns =
     "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, ''), "
-    "stored_bytes, COALESCE(max_degree, 0), out_of_service_reason";
+    "edge_bound, entry_bound, COALESCE(max_degree, 0), out_of_service_reason";
 
 absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   StoredDataset stored;
@@ -37,7 +37,8 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   dataset.set_is_public(reader.Int() != 0);
   dataset.set_content_digest(reader.Text());
   stored.budget_id = reader.Text();
-  stored.stored_bytes = reader.Int();
+  dataset.set_edge_bound(reader.Int());
+  dataset.set_entry_bound(reader.Int());
   if (const int64_t max_degree = reader.Int(); max_degree > 0) {
     dataset.set_max_degree(max_degree);
   }
@@ -148,11 +149,12 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& stored
   return transaction
       .Execute(
           "INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, is_public, "
-          "content_digest, budget_id, stored_bytes, max_degree) "
-          "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+          "content_digest, budget_id, edge_bound, entry_bound, max_degree) "
+          "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
           {dataset.name(), tenant, ToMicroseconds(dataset.create_time()), dataset.node_count(), dataset.feature_count(),
            dataset.class_count(), int64_t{dataset.is_public()}, dataset.content_digest(), TextOrNull(stored.budget_id),
-           stored.stored_bytes, dataset.has_max_degree() ? Value(dataset.max_degree()) : Value(std::monostate())})
+           dataset.edge_bound(), dataset.entry_bound(),
+           dataset.has_max_degree() ? Value(dataset.max_degree()) : Value(std::monostate())})
       .status();
 }
 

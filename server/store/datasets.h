@@ -31,8 +31,7 @@ absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_si
 
 struct StoredDataset {
   v1::Dataset dataset;
-  std::string budget_id;     // empty for public data
-  int64_t stored_bytes = 0;  // of its file, at least 1 MiB, rounded up to a power of two
+  std::string budget_id;  // empty for public data
 };
 
 // RESOURCE_EXISTS when the id was ever used, RESOURCE_EXHAUSTED past `max_datasets`.

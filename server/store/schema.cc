@@ -15,8 +15,8 @@ namespace {
 // budgets: frozen_reason is empty unless frozen (server/witness). max_degree is the smallest degree promise of the
 // budget's datasets, deleted ones too: the graphs that the cap concerns.
 // ledger_entries: the index holds the VOID entries that a budget has few of (kFreeVoids).
-// datasets: stored_bytes is the file's size, at least 1 MiB, rounded up to a power of two. out_of_service_reason is
-// empty while jobs may run on it.
+// datasets: no column follows from a private graph's content but the digest. out_of_service_reason is empty while jobs
+// may run on it.
 // jobs: lease counts leases and is the running attempt's fencing token. openings counts those in which the data may
 // have been opened. The name follows from the request's id; request_fingerprint is that of the request. Each index that
 // a reservation does not touch saves a page write: one holds started jobs, one ended jobs; a dataset's live jobs are
@@ -86,7 +86,8 @@ CREATE TABLE datasets (
   is_public BIGINT NOT NULL,
   content_digest TEXT NOT NULL,
   budget_id TEXT REFERENCES budgets (id),
-  stored_bytes BIGINT NOT NULL DEFAULT 0,
+  edge_bound BIGINT NOT NULL DEFAULT 0,
+  entry_bound BIGINT NOT NULL DEFAULT 0,
   max_degree BIGINT,
   out_of_service_reason TEXT NOT NULL DEFAULT '');
 CREATE INDEX datasets_by_tenant ON datasets (tenant, create_time, name);

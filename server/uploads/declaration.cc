@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "core/error.h"
+#include "core/graph/size_bounds.h"
 #include "core/privacy/budget.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
@@ -43,6 +44,13 @@ absl::Status ValidateDeclaration(const v1::OpenUploadRequest& request, const Lim
   if (request.has_max_degree()) {
     DPAR_RETURN_IF_ERROR(ValidateRange("max_degree", request.max_degree(), 1, request.node_count()));
   }
+  if (request.has_edge_bound()) {
+    DPAR_RETURN_IF_ERROR(CheckSize("edge_bound", request.edge_bound(), 1, "max_edges", limits.max_edges));
+  }
+  if (request.has_entry_bound()) {
+    DPAR_RETURN_IF_ERROR(
+        CheckSize("entry_bound", request.entry_bound(), 1, "max_feature_entries", limits.max_feature_entries));
+  }
   if (!v1::OpenUploadRequest::Format_IsValid(request.format())) {
     return InvalidField("format", "format must be NPZ or unset");
   }
@@ -70,6 +78,17 @@ absl::Status SettleCap(v1::OpenUploadRequest& declared, double default_epsilon) 
   declared.set_cap_epsilon(epsilon);
   declared.set_cap_delta(delta);
   return absl::OkStatus();
+}
+
+void SettleBounds(v1::OpenUploadRequest& declared, const Limits& limits) {
+  const SizeBounds bounds = DefaultSizeBounds({declared.node_count(), declared.feature_count(), declared.class_count()},
+                                              {limits.max_edges, limits.max_feature_entries});
+  if (!declared.has_edge_bound()) {
+    declared.set_edge_bound(bounds.edges);
+  }
+  if (!declared.has_entry_bound()) {
+    declared.set_entry_bound(bounds.feature_entries);
+  }
 }
 
 }  // namespace dpar

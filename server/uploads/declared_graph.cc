@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/graph/graph_error.h"
+#include "core/graph/size_bounds.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -34,6 +35,7 @@ absl::StatusOr<ImportedGraph> ReadDeclaredGraph(const std::string& path, const v
                                                 const Limits& limits, const ReadReports& reports) {
   const PublicSizes sizes = {declared.node_count(), declared.feature_count(), declared.class_count()};
   DPAR_ASSIGN_OR_RETURN(ImportedGraph imported, ReadGraphFile(path, MakeGraphLimits(limits), sizes, reports));
+  DPAR_RETURN_IF_ERROR(CheckSizeBounds(imported.graph, {declared.edge_bound(), declared.entry_bound()}));
   if (declared.has_max_degree()) {
     DPAR_RETURN_IF_ERROR(CheckPromise(imported.graph, declared.max_degree()));
   }

@@ -11,8 +11,8 @@
 namespace dpar {
 
 // Reads and checks an upload's graph. INVALID_ARGUMENT or RESOURCE_EXHAUSTED when the file is no graph, differs from
-// the declared sizes, exceeds limits, or breaks the degree promise. Whether a declared class occurs is not asked: what
-// is accepted stays so with any node made null, else that a dataset exists would tell of the node.
+// the declared sizes, exceeds limits or its bounds, or breaks the degree promise. Whether a declared class occurs is
+// not asked: what is accepted stays so with any node made null, else that a dataset exists would tell of the node.
 absl::StatusOr<ImportedGraph> ReadDeclaredGraph(const std::string& path, const v1::OpenUploadRequest& declared,
                                                 const Limits& limits, const ReadReports& reports);
 

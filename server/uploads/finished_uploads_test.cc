@@ -307,6 +307,50 @@ TEST_P(UploadsTest, TheSameContentUnderAnotherPromiseSharesTheBudget) {
   EXPECT_EQ(BudgetOf("e"), BudgetOf("d"));
 }
 
+TEST_P(UploadsTest, ADatasetHasItsBoundsAsDeclaredOrByDefault) {
+  const auto bounds = [&](const v1::OpenUploadRequest& request) {
+    const v1::Dataset dataset = Upload(request, bytes_).value().dataset();
+    const v1::Dataset stored =
+        ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, dataset.name()); }).value().dataset;
+    EXPECT_EQ(stored.ShortDebugString(), dataset.ShortDebugString());
+    return std::pair(dataset.edge_bound(), dataset.entry_bound());
+  };
+  EXPECT_EQ(bounds(Declaration("d", "d")), std::pair(int64_t{3}, int64_t{6})) << "all that three nodes can have";
+  v1::OpenUploadRequest request = Declaration("e", "e");
+  request.set_edge_bound(2);
+  request.set_entry_bound(3);
+  EXPECT_EQ(bounds(request), std::pair(int64_t{2}, int64_t{3})) << "which the graph reaches";
+  request = Declaration("f", "f");
+  request.set_entry_bound(500);
+  EXPECT_EQ(bounds(request), std::pair(int64_t{3}, int64_t{500}));
+  EXPECT_EQ(BudgetOf("e"), BudgetOf("d")) << "the same content has one budget, whatever its bounds";
+  EXPECT_EQ(BudgetOf("f"), BudgetOf("d"));
+}
+
+TEST_P(UploadsTest, AGraphAboveItsBoundsIsRefusedWithTheFlagAndWithoutACount) {
+  for (const bool is_public : {false, true}) {
+    const std::string id = is_public ? "p" : "d";
+    v1::OpenUploadRequest request = Declaration(id, id + "-edges");
+    request.set_is_public(is_public);
+    request.set_edge_bound(1);
+    absl::Status status = Upload(request, bytes_).status();
+    ExpectError(status, absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
+    EXPECT_EQ(Metadata(status, "array"), "edges");
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("--edge-bound"));
+    EXPECT_THAT(std::string(status.message()), ::testing::Not(::testing::HasSubstr("2")));
+    ExpectRefusedWithoutTrace(id);
+    request = Declaration(id, id + "-entries");
+    request.set_is_public(is_public);
+    request.set_entry_bound(2);
+    status = Upload(request, bytes_).status();
+    ExpectError(status, absl::StatusCode::kInvalidArgument, "INVALID_GRAPH");
+    EXPECT_EQ(Metadata(status, "array"), "features");
+    EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("--entry-bound"));
+    EXPECT_THAT(std::string(status.message()), ::testing::Not(::testing::HasSubstr("3")));
+    ExpectRefusedWithoutTrace(id);
+  }
+}
+
 // A refusal would tell of the node that has the only label of a class.
 TEST_P(UploadsTest, AGraphIsTakenWithoutANodeOfSomeDeclaredClassOrAnyLabel) {
   const auto upload = [&](const std::string& id, const std::vector<int32_t>& labels) {

@@ -4,8 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
@@ -78,6 +76,8 @@ v1::Dataset DescribeDataset(const StoredUpload& stored, absl::Time now) {
   dataset.set_feature_count(stored.declared.feature_count());
   dataset.set_class_count(stored.declared.class_count());
   dataset.set_is_public(stored.declared.is_public());
+  dataset.set_edge_bound(stored.declared.edge_bound());
+  dataset.set_entry_bound(stored.declared.entry_bound());
   if (stored.declared.has_max_degree()) {
     dataset.set_max_degree(stored.declared.max_degree());
   }
@@ -94,12 +94,6 @@ int64_t FileSize(const std::string& path) {
   std::error_code error;
   const uintmax_t size = fs::file_size(path, error);
   return error ? 0 : static_cast<int64_t>(size);
-}
-
-// What estimates of memory and time are made from, and so all that others learn of a dataset's size.
-int64_t PublicBytes(int64_t size) {
-  constexpr int64_t kLeast = 1 << 20;  // at least a MiB, so that no node of a small graph shows
-  return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(size, kLeast))));
 }
 
 // The witness's errors name files, which are for operators.
@@ -183,6 +177,7 @@ absl::StatusOr<v1::Upload> Uploads::Open(const v1::OpenUploadRequest& request, a
     stored.declared.set_dataset_id(RandomId(random));
   }
   DPAR_RETURN_IF_ERROR(SettleCap(stored.declared, limits_.default_cap_epsilon));
+  SettleBounds(stored.declared, limits_);
   DPAR_RETURN_IF_ERROR(RefuseExpired(request.parent(), now));
   const std::string dataset = DatasetName(stored);
   v1::Upload upload;
@@ -273,7 +268,6 @@ struct Uploads::Sealing {
   std::string frozen_reason;   // of that budget, when the witness knows the content, and the store does not
   std::optional<BudgetTerms> marked_terms = std::nullopt;  // that the budget had then
   int64_t marked_degree = 0;                               // the degree promise that its cap rested on; 0: none
-  int64_t stored_bytes = 0;                                // as in StoredDataset
 };
 
 absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadRequest& request,
@@ -387,7 +381,6 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
     spdlog::error("uploads: a dataset cannot be sealed: {}", std::string(status.message()));
     status = CannotStore();
   }
-  sealing.stored_bytes = PublicBytes(FileSize(directory_.DatasetFile(name)));
   v1::FinishUploadResponse answer;
   if (status.ok()) {
     // The last check: from here on it is recorded even if the caller leaves.
@@ -438,7 +431,7 @@ absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v
   const v1::OpenUploadRequest& declared = sealing.stored.declared;
   answer.Clear();
   DPAR_RETURN_IF_ERROR(transaction.Lock(Guard::kTenant, declared.parent()));
-  StoredDataset dataset{sealing.dataset, "", sealing.stored_bytes};
+  StoredDataset dataset{sealing.dataset, ""};
   DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> known,
                         FindBudgetByContent(transaction, declared.parent(), sealing.content_digest));
   const bool had_budget = known.has_value() || !sealing.frozen_reason.empty();

@@ -33,7 +33,7 @@ class Uploads {
   Uploads(Database& database, const DataDirectory& directory, const MarkDirectory& marks, const Limits& limits)
       : database_(database), directory_(directory), marks_(marks), limits_(limits) {}
 
-  // Declares a dataset and settles its cap (SettleCap).
+  // Declares a dataset and settles its cap and its bounds (declaration.h).
   absl::StatusOr<v1::Upload> Open(const v1::OpenUploadRequest& request, absl::Time now, RandomSource& random);
 
   // With the progress of its check, if one runs on this server.

@@ -67,6 +67,17 @@ TEST_P(UploadsTest, ARequestIdIsForOneRequest) {
   EXPECT_EQ(Metadata(status, "request_id"), "r");
 }
 
+TEST_P(UploadsTest, AnUploadIsNotResumedWithOtherBounds) {
+  v1::OpenUploadRequest request = Declaration("d", "r");
+  request.set_edge_bound(2);
+  const std::string name = Open(request).value().name();
+  EXPECT_EQ(Open(request).value().name(), name);
+  request.set_edge_bound(3);
+  ExpectError(Open(request).status(), absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED");
+  request.clear_edge_bound();
+  ExpectError(Open(request).status(), absl::StatusCode::kAlreadyExists, "REQUEST_ID_REUSED");
+}
+
 TEST_P(UploadsTest, ADeclarationOutOfBoundsIsRefusedByField) {
   const auto refused = [&](const std::function<void(v1::OpenUploadRequest&)>& change) {
     v1::OpenUploadRequest request = Declaration("d", "r");
@@ -89,6 +100,10 @@ TEST_P(UploadsTest, ADeclarationOutOfBoundsIsRefusedByField) {
   EXPECT_EQ(refused([](auto& r) { r.set_cap_delta(1); }), "cap_delta");
   EXPECT_EQ(refused([](auto& r) { r.set_max_degree(0); }), "max_degree");
   EXPECT_EQ(refused([](auto& r) { r.set_max_degree(4); }), "max_degree") << "more than there are nodes";
+  for (const int64_t bound : {int64_t{0}, int64_t{-1}, std::numeric_limits<int64_t>::min()}) {
+    EXPECT_EQ(refused([&](auto& r) { r.set_edge_bound(bound); }), "edge_bound");
+    EXPECT_EQ(refused([&](auto& r) { r.set_entry_bound(bound); }), "entry_bound");
+  }
   EXPECT_EQ(refused([](auto& r) { r.set_format(static_cast<v1::OpenUploadRequest::Format>(9)); }), "format");
 }
 
@@ -104,6 +119,9 @@ TEST_P(UploadsTest, ADeclarationOverALimitNamesTheLimit) {
   EXPECT_EQ(limit([](auto& r) { r.set_node_count(1001); }), "max_nodes=1000");
   EXPECT_EQ(limit([](auto& r) { r.set_feature_count(1'000'001); }), "max_features=1000000");
   EXPECT_EQ(limit([](auto& r) { r.set_class_count(10'001); }), "max_classes=10000");
+  EXPECT_EQ(limit([](auto& r) { r.set_edge_bound(400'000'001); }), "max_edges=400000000");
+  EXPECT_EQ(limit([](auto& r) { r.set_edge_bound(std::numeric_limits<int64_t>::max()); }), "max_edges=400000000");
+  EXPECT_EQ(limit([](auto& r) { r.set_entry_bound(2'000'000'001); }), "max_feature_entries=2000000000");
 }
 
 TEST_P(UploadsTest, ADeclarationAtALimitIsTaken) {
@@ -112,6 +130,8 @@ TEST_P(UploadsTest, ADeclarationAtALimitIsTaken) {
   request.set_node_count(1000);
   request.set_feature_count(1'000'000);
   request.set_class_count(10'000);
+  request.set_edge_bound(400'000'000);
+  request.set_entry_bound(2'000'000'000);
   EXPECT_TRUE(Open(request).ok());
 }
 

@@ -171,6 +171,7 @@ Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1
   statement.created_at = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", now, absl::UTCTimeZone());
   statement.dataset_digest = dataset.content_digest();
   statement.sizes = {dataset.node_count(), dataset.feature_count(), dataset.class_count()};
+  statement.bounds = {dataset.edge_bound(), dataset.entry_bound()};
   statement.max_degree = dataset.max_degree();
   statement.is_public = dataset.is_public();
   return statement;

@@ -34,7 +34,7 @@ std::optional<Progress> ProgressBoard::Get(const std::string& job) {
 void ProgressBoard::TellOfStage(const std::optional<Progress>& before, const std::optional<Progress>& after) const {
   const bool ended = before.has_value() && (!after.has_value() || after->stage != before->stage);
   if (observer_ != nullptr && ended) {
-    observer_(before->stage, (after.has_value() ? after->stage_start : absl::Now()) - before->stage_start);
+    observer_(*before, (after.has_value() ? after->stage_start : absl::Now()) - before->stage_start);
   }
 }
 

@@ -30,8 +30,8 @@ Progress FromProto(const v1::JobProgress& stored);
 // Thread-safe.
 class ProgressBoard {
  public:
-  // Called when a job leaves a stage or ends, with the time it spent there.
-  using StageObserver = std::function<void(const std::string& stage, absl::Duration took)>;
+  // Called when a job leaves a stage or ends, with its last progress there and the time it spent there.
+  using StageObserver = std::function<void(const Progress& left, absl::Duration took)>;
   // Called with each changed job's name; with an empty one when any may have changed.
   using Listener = std::function<void(const std::string& job)>;
 

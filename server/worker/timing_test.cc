@@ -72,10 +72,10 @@ class TimingTest : public testing::WorkerFixture {
     Trace trace;
     trace.earliest_end = WorkOfStructure(submitted->plan(), Options().threads).seconds;
     absl::Mutex mutex;
-    ProgressBoard board([&](const std::string& stage, absl::Duration took) {
+    ProgressBoard board([&](const Progress& left, absl::Duration took) {
       const absl::MutexLock lock(&mutex);
-      trace.stages.push_back(stage);
-      if (stage == "structure") {
+      trace.stages.push_back(left.stage);
+      if (left.stage == "structure") {
         trace.structure = took;
       }
     });

@@ -143,7 +143,7 @@ TEST_F(TrainingProgressTest, WhatTrainingCostStandsWhileTheModelIsEvaluated) {
 
 TEST(ProgressBoardTest, AStageIsToldOfOnceWhenTheNextBeginsAndTheLastWhenTheJobGoes) {
   std::vector<std::pair<std::string, absl::Duration>> told;
-  ProgressBoard board([&](const std::string& stage, absl::Duration took) { told.emplace_back(stage, took); });
+  ProgressBoard board([&](const Progress& left, absl::Duration took) { told.emplace_back(left.stage, took); });
   const absl::Time start = absl::Now() - absl::Hours(2);
   board.Update("job", {"loading", 0, 0, start, 0});
   board.Update("other", {"loading", 0, 0, start, 0});

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -235,14 +234,12 @@ class Site {
 
   // The names of all files, and the sizes of model.pt. A model.npz is deflated, so that its size follows from its
   // bytes, which bear the noise and are released. What else has a size is not for those who reach the server through
-  // its API: keys, the store, and the sealed graph, of whose size the power of two above it is public.
+  // its API: keys, the store, and the sealed graph.
   void ReadFiles(const std::string& root) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
       const std::string name = std::filesystem::relative(entry.path(), root).string();
       std::string size;
-      if (name.ends_with("/graph.sealed")) {
-        size = absl::StrCat(std::bit_ceil(entry.file_size()));
-      } else if (name.ends_with("/model.pt")) {
+      if (name.ends_with("/model.pt")) {
         size = absl::StrCat(entry.file_size());
       }
       readings_["file " + name] = size;

@@ -164,11 +164,12 @@ TEST_F(PostgresCutTest, ADatasetWhoseCommitOutlivesItsServerKeepsItsFile) {
       DPAR_RETURN_IF_ERROR(transaction.Lock(Guard::kTenant, tenant.access.name));
       DPAR_RETURN_IF_ERROR(
           transaction
-              .Execute("INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, "
-                       "is_public, content_digest, budget_id, stored_bytes) SELECT $1, tenant, create_time + 1, "
-                       "node_count, feature_count, class_count, is_public, content_digest, budget_id, stored_bytes "
-                       "FROM datasets WHERE name = $2",
-                       {late, tenant.dataset})
+              .Execute(
+                  "INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, "
+                  "is_public, content_digest, budget_id, edge_bound, entry_bound) SELECT $1, tenant, create_time + 1, "
+                  "node_count, feature_count, class_count, is_public, content_digest, budget_id, edge_bound, "
+                  "entry_bound FROM datasets WHERE name = $2",
+                  {late, tenant.dataset})
               .status());
       written.Notify();
       absl::SleepFor(kSlowCommit);

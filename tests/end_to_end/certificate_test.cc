@@ -165,6 +165,12 @@ TEST_F(CertificateTest, AScriptThatSharesNoCodeAgrees) {
   refused(SignPayload(StatementToJson(lie), key), "forgets the dataset's promise");
   lie.cap_max_degree = 71;
   refused(SignPayload(StatementToJson(lie), key), "forgets the dataset's promise");
+  lie = Opened(released);
+  lie.bounds.edges = 0;
+  refused(SignPayload(StatementToJson(lie), key), "a bound that is not listed as public");
+  std::string unlisted = StatementToJson(Opened(released));
+  absl::StrReplaceAll({{"\"entry_bound\":", "\"entry_bound\":1"}}, &unlisted);
+  refused(SignPayload(unlisted, key), "a bound that is not listed as public");
   std::string without = StatementToJson(Opened(released));
   absl::StrReplaceAll({{",\"max_degree\":null", ""}}, &without);
   refused(SignPayload(without, key), "max_degree");

@@ -119,6 +119,14 @@ def check_degrees(predicate):
         require(declared is None or cap is not None and cap <= declared, "a cap that forgets the dataset's promise")
 
 
+def check_bounds(predicate):
+    """What the dataset's graph may have at most is listed as public."""
+    listed = {entry["quantity"]: entry["value"] for entry in predicate["unprotected"]}
+    for name in ("edge_bound", "entry_bound"):
+        bound = predicate["dataset"][name]
+        require(bound >= 1 and listed[name.replace("_", " ")] == bound, "a bound that is not listed as public")
+
+
 def check_guarantee(predicate):
     ledger = predicate["ledger"]
     slots = predicate["dataset"]["node_count"]
@@ -148,6 +156,7 @@ def main(certificate, key_file, *models):
             require(hashlib.sha256(file.read()).hexdigest() in subjects, model + " is another file")
     predicate = statement["predicate"]
     check_degrees(predicate)
+    check_bounds(predicate)
     private = predicate["guarantee"] == "node-level differential privacy"
     require(private or predicate["guarantee"].startswith("none:"), "another guarantee")
     print("good:", check_guarantee(predicate) if private else "nothing is guaranteed")

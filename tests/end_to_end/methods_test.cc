@@ -18,6 +18,7 @@ namespace dpar::e2e {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class MethodsTest : public SharedServerTest {
  protected:
@@ -118,6 +119,31 @@ TEST_F(MethodsTest, AFileThatBreaksItsDegreePromiseIsRefusedWithThePromiseAlone)
   const CommandResult result = Run({"upload", graph_, "--name", "demo", "--max-degree", "1"});
   EXPECT_EQ(result.exit_code, 1) << result.out;
   EXPECT_THAT(result.err, HasSubstr("more than the 1 neighbours that were declared"));
+}
+
+TEST_F(MethodsTest, AFileAboveItsBoundsIsRefusedBeforeItIsSentAndTheFlagIsNamed) {
+  const auto refused = [&](const std::string& flag, const std::string& value, const std::string& message) {
+    const CommandResult result = Run({"upload", graph_, "--name", "demo", flag, value});
+    EXPECT_NE(result.exit_code, 0) << result.out;
+    EXPECT_THAT(result.err, HasSubstr(message));
+    EXPECT_THAT(result.err, Not(HasSubstr("uploading")));
+  };
+  refused("--edge-bound", "7", "more than 7 edges. Upload it again with a larger edge_bound: --edge-bound NUMBER");
+  refused("--entry-bound", "8", "more than 8 entries other than 0. Upload it again with a larger entry_bound");
+  for (const std::string flag : {"--edge-bound", "--entry-bound"}) {
+    const std::string field = flag == "--edge-bound" ? "edge_bound" : "entry_bound";
+    refused(flag, "0", field);
+    refused(flag, "-1", field);
+    refused(flag, "9223372036854775807", field);
+    for (const std::string text : {"nan", "inf", "1e6", "9223372036854775808"}) {
+      refused(flag, text, flag);
+    }
+  }
+  const CommandResult none =
+      Must({"upload", graph_, "--name", "demo", "--edge-bound", "5000", "--entry-bound", "20000"});
+  EXPECT_THAT(none.out, HasSubstr("bounds      at most 5,000 edges and 20,000 feature entries (public)\n"));
+  EXPECT_THAT(Must({"dataset", "show", "demo"}).out,
+              HasSubstr("bounds      at most 5,000 edges and 20,000 feature entries (public)\n"));
 }
 
 struct MethodCase {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <regex>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace dpar {
 namespace {
 
 using testing::FixedRandom;
+using ::testing::HasSubstr;
 using testing::NeighbourServer;
 
 // A graph by its parts; features are node, column and value in order.
@@ -124,7 +126,7 @@ class NeighboursTest : public ::testing::Test {
   int64_t ExpectAlike(const Graph& graph, const v1::TrainingSpec& spec) {
     const int64_t degree = graph.sizes.node_count;
     const std::string whole = server_.Visible(graph, degree, spec);
-    EXPECT_THAT(whole, ::testing::HasSubstr("state: SUCCEEDED")) << whole;
+    EXPECT_THAT(whole, HasSubstr("state: SUCCEEDED")) << whole;
     for (int64_t node = 0; node < graph.sizes.node_count; ++node) {
       EXPECT_EQ(server_.Visible(WithoutNode(graph, node), degree, spec), whole) << "without node " << node;
     }
@@ -183,6 +185,59 @@ TEST_F(NeighboursTest, EveryMethodTrainsWhereOneNodeHoldsEverything) {
   for (const v1::TrainingSpec& spec : SlowSpecs()) {
     SCOPED_TRACE(spec.ShortDebugString());
     ExpectAlike(SoleHolders().at("everything"), spec);
+  }
+}
+
+// Sealed, this takes more than 1 MiB, and without any one node no more: all of 32 nodes have all of 4,096 features.
+Graph FullOfFeatures() {
+  Parts parts;
+  parts.sizes = {32, 4096, 2};
+  for (int32_t node = 0; node < parts.sizes.node_count; ++node) {
+    parts.labels.push_back(node % 2);
+    for (int32_t column = 0; column < parts.sizes.feature_count; ++column) {
+      parts.features.push_back({node, column, 1.0F});
+    }
+  }
+  return Assemble(parts);
+}
+
+// The same border by edges: all pairs of 507 nodes.
+Graph FullOfEdges() {
+  Parts parts;
+  parts.sizes = {507, 1, 2};
+  for (int32_t node = 0; node < parts.sizes.node_count; ++node) {
+    parts.labels.push_back(node % 2);
+    parts.features.push_back({node, 0, 1.0F});
+    for (int32_t other = 0; other < node; ++other) {
+      parts.edges.push_back({other, node});
+    }
+  }
+  return Assemble(parts);
+}
+
+int64_t MemoryIn(const std::string& visible) {
+  std::smatch found;
+  EXPECT_TRUE(std::regex_search(visible, found, std::regex("memory_bytes: ([0-9]+)"))) << visible;
+  return found.empty() ? 0 : std::stoll(found[1]);
+}
+
+// Graphs above and below a MiB: their sizes show in no figure, and decide on no job at the server's limit of memory.
+TEST_F(NeighboursTest, ANodeThatTakesAGraphAcrossAPowerOfTwoDoesNotShow) {
+  constexpr int64_t kAmple = int64_t{8} << 30;
+  for (const Graph& graph : {FullOfFeatures(), FullOfEdges()}) {
+    for (const v1::TrainingSpec& spec : QuickSpecs()) {
+      SCOPED_TRACE(spec.ShortDebugString());
+      server_.set_max_job_bytes(kAmple);
+      const auto visible = [&](const Graph& seen) { return server_.Visible(seen, graph.sizes.node_count, spec); };
+      const Graph without = WithoutNode(graph, 0);
+      const std::string whole = visible(graph);
+      EXPECT_THAT(whole, HasSubstr("state: SUCCEEDED"));
+      EXPECT_EQ(visible(without), whole);
+      server_.set_max_job_bytes(MemoryIn(whole) - 1);
+      const std::string refused = visible(graph);
+      EXPECT_THAT(refused, HasSubstr("max_job_bytes"));
+      EXPECT_EQ(visible(without), refused);
+    }
   }
 }
 

@@ -2,17 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
 #include "core/certificate/certificate.h"
 #include "core/certificate/digest.h"
+#include "core/error.h"
 #include "core/graph/graph_file.h"
 #include "core/status_macros.h"
-#include "server/admission/submit.h"
 #include "server/files.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"
@@ -20,18 +22,24 @@
 namespace dpar::testing {
 namespace {
 
-constexpr JobLimits kJobLimits = {.max_job_bytes = int64_t{8} << 30, .threads = 1};
 constexpr int64_t kMaxQueued = 10;
 
-WorkerOptions MakeWorkerOptions() {
+WorkerOptions MakeWorkerOptions(int64_t total_bytes) {
   WorkerOptions options;
   options.device = "cpu";
-  options.total_bytes = kJobLimits.max_job_bytes;
+  options.total_bytes = total_bytes;
   return options;
 }
 
-// Code, reason and message: all that a caller gets.
-std::string Text(const absl::Status& status) { return absl::StrCat("error: ", status.ToString(), "\n"); }
+// Code, message, reason and metadata: all that a caller gets. Maps come in any order.
+std::string Text(const absl::Status& status) {
+  std::string text = absl::StrCat("error: ", absl::StatusCodeToString(status.code()), " ", status.message());
+  if (const auto info = GetErrorInfo(status); info.has_value()) {
+    const std::map<std::string, std::string> metadata(info->metadata().begin(), info->metadata().end());
+    absl::StrAppend(&text, " ", info->reason(), " ", absl::StrJoin(metadata, " ", absl::PairFormatter("=")));
+  }
+  return absl::StrCat(text, "\n");
+}
 
 std::string Text(v1::Job job) {
   job.clear_create_time();
@@ -71,12 +79,13 @@ NeighbourServer::NeighbourServer()
     : marks_(store_.directory().root() + "/witness"),
       uploads_(store_.database(), store_.directory(), marks_, Limits()),
       key_(*SigningKey::Generate()),
-      board_([this](const std::string& stage, absl::Duration /*took*/) {
+      board_([this](const Progress& left, absl::Duration /*took*/) {
         const absl::MutexLock lock(&mutex_);
-        stages_.push_back(stage);
+        stages_.push_back(absl::StrCat(left.stage, " ", left.completed, "/", left.total));
       }),
       worker_(
-          store_.database(), store_.directory(), [this] { return key_; }, board_, MakeWorkerOptions()) {
+          store_.database(), store_.directory(), [this] { return key_; }, board_,
+          MakeWorkerOptions(job_limits_.max_job_bytes)) {
   EXPECT_TRUE(marks_.Make().ok());
   EXPECT_TRUE(worker_.Start().ok());
 }
@@ -128,7 +137,7 @@ std::string NeighbourServer::Standing(const std::string& tenant) {
 }
 
 std::string NeighbourServer::DryRun(const v1::TrainingSpec& spec) {
-  absl::StatusOr<PlannedJob> planned = PlanJob(store_.database(), spec, kJobLimits);
+  absl::StatusOr<PlannedJob> planned = PlanJob(store_.database(), spec, job_limits_);
   if (!planned.ok()) {
     return Text(planned.status());
   }
@@ -138,7 +147,7 @@ std::string NeighbourServer::DryRun(const v1::TrainingSpec& spec) {
 }
 
 std::string NeighbourServer::Train(const v1::TrainingSpec& spec, const std::string& tenant) {
-  const absl::StatusOr<PlannedJob> planned = PlanJob(store_.database(), spec, kJobLimits);
+  const absl::StatusOr<PlannedJob> planned = PlanJob(store_.database(), spec, job_limits_);
   if (!planned.ok()) {
     return Text(planned.status());
   }
@@ -176,10 +185,10 @@ std::string NeighbourServer::Certificate(const std::string& job) {
 std::string NeighbourServer::TakeStages() {
   const absl::MutexLock lock(&mutex_);
   const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !stages_.empty() && stages_.back() == "saving";
+    return !stages_.empty() && absl::StartsWith(stages_.back(), "saving ");
   };
   mutex_.AwaitWithTimeout(absl::Condition(&ended), absl::Seconds(1));
-  return absl::StrCat("stages: ", absl::StrJoin(std::exchange(stages_, {}), " "), "\n");
+  return absl::StrCat("stages: ", absl::StrJoin(std::exchange(stages_, {}), ", "), "\n");
 }
 
 std::string NeighbourServer::Visible(const Graph& graph, int64_t max_degree, const v1::TrainingSpec& asked) {

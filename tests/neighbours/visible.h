@@ -11,6 +11,7 @@
 #include "core/certificate/signing_key.h"
 #include "core/graph/graph.h"
 #include "core/random/testing/fixed_random.h"
+#include "server/admission/submit.h"
 #include "server/store/testing/temporary_store.h"
 #include "server/uploads/uploads.h"
 #include "server/witness/mark_directory.h"
@@ -28,6 +29,9 @@ class NeighbourServer {
   // are replaced. The uploader's own answers are left out.
   std::string Visible(const Graph& graph, int64_t max_degree, const v1::TrainingSpec& asked);
 
+  // The memory for jobs from now on; a job that is expected to need more is refused.
+  void set_max_job_bytes(int64_t bytes) { job_limits_.max_job_bytes = bytes; }
+
  private:
   absl::Status Upload(const Graph& graph, int64_t max_degree, const std::string& tenant);
   std::string Standing(const std::string& tenant);
@@ -38,12 +42,13 @@ class NeighbourServer {
 
   FixedRandom random_{29};
   int64_t tenants_ = 0;
+  JobLimits job_limits_ = {.max_job_bytes = int64_t{8} << 30, .threads = 1};
   TemporaryStore store_;
   MarkDirectory marks_;
   Uploads uploads_;
   SigningKey key_;
   absl::Mutex mutex_;
-  std::vector<std::string> stages_ ABSL_GUARDED_BY(mutex_);  // that the running job has left
+  std::vector<std::string> stages_ ABSL_GUARDED_BY(mutex_);  // that the running job has left, with their counters
   ProgressBoard board_;
   Worker worker_;
 };

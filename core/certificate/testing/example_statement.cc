@@ -42,6 +42,7 @@ Statement ExampleStatement(v1::TrainingSpec spec) {
   statement.dataset = "tenants/acme/datasets/cora";
   statement.dataset_digest = HmacSha256Hex("key", "content");
   statement.sizes = {.node_count = 2995, .feature_count = 2879, .class_count = 7};
+  statement.bounds = {.edges = 200'000, .feature_entries = 800'000};
   const BudgetTerms terms = MakeBudgetTerms(8, 3e-5).value();
   spec.set_delta(terms.cap_delta);
   const MethodTraits* const method = FindMethod(spec.method());
@@ -110,6 +111,7 @@ Statement ExamplePublicStatement() {
   statement.dataset = priced.dataset;
   statement.dataset_digest = priced.dataset_digest;
   statement.sizes = priced.sizes;
+  statement.bounds = priced.bounds;
   statement.is_public = true;
   statement.plan = priced.plan;
   statement.plan.set_price_units(0);

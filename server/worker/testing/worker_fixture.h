@@ -62,7 +62,8 @@ class WorkerFixture : public ::testing::Test {
     dataset.dataset.set_class_count(graph.sizes.class_count);
     dataset.dataset.set_content_digest(std::string(64, 'a'));
     dataset.budget_id = is_public ? std::string() : std::string(kBudget);
-    dataset.stored_bytes = int64_t{1} << 20;
+    dataset.dataset.set_edge_bound(graph.edge_count() + 1);
+    dataset.dataset.set_entry_bound(static_cast<int64_t>(graph.features.columns.size()) + 1);
     ASSERT_TRUE(Write([&](Transaction& t) { return InsertDataset(t, dataset, 10); }).ok());
   }
 
