@@ -28,6 +28,7 @@ enum class Fault {
   kRowsMoveOnce,         // GM is charged with sqrt(M), as if a row could only vanish
   kHalfValueNoise,       // EM1 draws Laplace noise of half the planned scale
   kChangedRowsOnce,      // SAGE's changed rows are charged as rows that vanish
+  kUnchargedShares,      // the event leaves the class shares out
   kOversampledNodes,     // node sampling keeps 1.5 times as many slots as planned
 };
 

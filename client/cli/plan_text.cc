@@ -88,6 +88,13 @@ std::vector<std::pair<std::string, std::string>> PlanLines(const v1::Plan& plan)
                                    : absl::StrCat("private, noise ", FormatNumber(plan.mean().noise_stddev()),
                                                   " on the sum of all rows"));
   }
+  if (plan.has_class_shares()) {
+    lines.emplace_back("class shares",
+                       plan.non_private()
+                           ? "released with the model, for shifted graphs"
+                           : absl::StrCat("private, noise ", FormatNumber(plan.class_shares().noise_stddev()),
+                                          " on each class's sum, for shifted graphs"));
+  }
   if (plan.has_evaluation()) {
     lines.emplace_back("evaluation", EvaluationPlanText(plan));
   }

@@ -39,6 +39,7 @@ struct PredictArguments {
   std::string propagation;  // empty: the model's default
   Flags power;              // alpha, iterations and normalisation, as typed
   bool self_loops = false;
+  std::string shift = "on";
   std::string output;
   std::string format;
   std::string certificate;
@@ -94,6 +95,10 @@ absl::StatusOr<PredictOptions> ParseOptions(const PredictArguments& arguments) {
   if (!arguments.propagation.empty()) {
     DPAR_ASSIGN_OR_RETURN(options.propagation, ParsePropagation(arguments.propagation));
   }
+  if (arguments.shift != "on" && arguments.shift != "off") {
+    return InvalidField("shift", absl::StrCat("--shift is on or off; not '", arguments.shift, "'"));
+  }
+  options.shift = arguments.shift == "on";
   if (options.propagation != Propagation::kPower) {
     DPAR_RETURN_IF_ERROR(RefusePowerOptions(arguments));
     return options;
@@ -120,6 +125,7 @@ struct Outcome {
   int64_t labelled = 0;
   int64_t right = 0;
   std::optional<bool> is_training_graph;  // nothing when there was no key to tell by
+  std::optional<LabelShift> shift;        // nothing when it was not looked for
 };
 
 void Count(std::span<const Prediction> predictions, std::span<const int32_t> labels, Outcome& outcome) {
@@ -179,6 +185,15 @@ void PrintWarning(Session& session, const std::optional<bool>& is_training_graph
                    "are not covered: do not release those.\n";
 }
 
+std::string ShiftText(const LabelShift& shift) {
+  return shift.found()
+             ? absl::StrFormat(
+                   "shift      found: %.0f%% of these nodes are of other classes than in training; corrected",
+                   100 * shift.distance)
+             : absl::StrFormat("shift      none: class shares as in training (distance %.3f, chance explains %.3f)",
+                               shift.distance, shift.threshold);
+}
+
 void PrintOutcome(Session& session, const PredictArguments& arguments, const PredictOptions& options,
                   const Outcome& outcome) {
   session.out() << "predicted  " << FormatCount(outcome.nodes) << " nodes, propagation " << arguments.propagation;
@@ -188,6 +203,9 @@ void PrintOutcome(Session& session, const PredictArguments& arguments, const Pre
                                      options.self_loops ? "with" : "no");
   }
   session.out() << "\n";
+  if (outcome.shift.has_value()) {
+    session.out() << ShiftText(*outcome.shift) << "\n";
+  }
   if (!arguments.output.empty()) {
     session.out() << "wrote      " << arguments.output << "\n";
   }
@@ -212,6 +230,11 @@ void PrintOutcomeJson(Session& session, const PredictArguments& arguments, const
     json["iterations"] = options.iterations;
     json["normalisation"] = NormalisationName(options.normalisation);
     json["self_loops"] = options.self_loops;
+  }
+  if (outcome.shift.has_value()) {
+    json["shift"] = {{"found", outcome.shift->found()},
+                     {"distance", outcome.shift->distance},
+                     {"threshold", outcome.shift->threshold}};
   }
   if (outcome.labelled > 0) {
     json["accuracy"] = AccuracyOf(outcome);
@@ -262,11 +285,13 @@ absl::Status PredictGraph(Session& session, const PredictArguments& arguments, c
   if (format.has_value()) {
     DPAR_ASSIGN_OR_RETURN(writer, OpenPredictionWriter(arguments.output, *format, named.names()));
   }
-  DPAR_RETURN_IF_ERROR(
-      AsLocal(PredictBlocks(model, graph, options, [&](int64_t first_node, std::span<const Prediction> predictions) {
+  absl::StatusOr<std::optional<LabelShift>> shift =
+      PredictBlocks(model, graph, options, [&](int64_t first_node, std::span<const Prediction> predictions) {
         Count(predictions, graph.labels.subspan(static_cast<size_t>(first_node)), outcome);
         return writer == nullptr ? absl::OkStatus() : writer->Add(predictions);
-      })));
+      });
+  DPAR_RETURN_IF_ERROR(AsLocal(shift.status()));
+  outcome.shift = *std::move(shift);
   return writer == nullptr ? absl::OkStatus() : AsLocal(writer->Finish());
 }
 
@@ -322,6 +347,12 @@ void AddPredictCommand(CLI::App& app, Command& chosen) {
                       "sealed graph may then be larger than memory). Unless\n"
                       "given: mean-field, and none for models of gap and\n"
                       "sage, which read edges themselves");
+  command
+      ->add_option("--shift", arguments->shift,
+                   "on (unless given) or off: whether predictions are\n"
+                   "corrected where the classes of this graph are\n"
+                   "mixed differently than in training")
+      ->type_name("on|off");
   AddPowerFlags(*command, *arguments);
   command->add_option("-o,--output", arguments->output, "File for the class of each node and its probability");
   command->add_option("--format", arguments->format, "csv, npz or jsonl (default: the ending of --output)");

@@ -27,7 +27,7 @@ struct FieldHelp {
 };
 
 // Lines of at most 46 columns, so that the help fits into 80.
-constexpr std::array<FieldHelp, 25> kHelp = {{
+constexpr std::array<FieldHelp, 26> kHelp = {{
     {"structure_share", kStructureFlags, "Share of epsilon for DP-APPR, 0 to below 1"},
     {"top_k", kStructureFlags, "K: entries that are kept in a row"},
     {"appr_nodes", kStructureFlags, "M: number of DP-APPR rows"},
@@ -50,6 +50,7 @@ constexpr std::array<FieldHelp, 25> kHelp = {{
     {"transform", kDescentFlags, "What becomes of each feature row first"},
     {"rows", kStructureFlags, "Rows to train on"},
     {"center", kDescentFlags, "Whether a private mean is subtracted first"},
+    {"shift", kDescentFlags, "Whether class shares are released as well, by\nwhich predict corrects shifted graphs"},
     {"hops", kStructureFlags, "gap: sums over neighbours, 1 to 5"},
     {"aggregation_clip", kStructureFlags, "gap: R, largest norm of such a sum"},
     {"neighbours", kStructureFlags, "sage: neighbours that are sampled for a node"},
@@ -60,7 +61,7 @@ std::string TypeOf(const FieldDescriptor& field) {
     case FieldDescriptor::CPPTYPE_INT64:
       return "INT";
     case FieldDescriptor::CPPTYPE_BOOL:
-      return "true|false";
+      return "on|off";
     case FieldDescriptor::CPPTYPE_ENUM:
       return absl::StrJoin(EnumeratorLabels(*field.enum_type()), "|");
     default:
@@ -85,10 +86,10 @@ absl::Status SetField(const FieldDescriptor& field, const std::string& typed, v1
       return absl::OkStatus();
     }
     case FieldDescriptor::CPPTYPE_BOOL:
-      if (typed != "true" && typed != "false") {
-        return Mistyped(flag, "true or false", typed);
+      if (typed != "on" && typed != "off") {
+        return Mistyped(flag, "on or off", typed);
       }
-      reflection->SetBool(&options, &field, typed == "true");
+      reflection->SetBool(&options, &field, typed == "on");
       return absl::OkStatus();
     case FieldDescriptor::CPPTYPE_ENUM: {
       DPAR_ASSIGN_OR_RETURN(const auto* value, ParseEnumerator(flag, *field.enum_type(), typed));

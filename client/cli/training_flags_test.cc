@@ -64,7 +64,7 @@ TEST(TrainingFlags, WhatIsNotTypedIsNotSet) {
 
 TEST(TrainingFlags, ValuesArriveAsTheyWereTyped) {
   const v1::TrainingOptions options =
-      *Read({"--top-k", "7", "--gradient-clip", "0", "--rows", "appr-only", "--center", "false", "--transform", "raw",
+      *Read({"--top-k", "7", "--gradient-clip", "0", "--rows", "appr-only", "--center", "off", "--transform", "raw",
              "--optimizer", "sgd", "--learning-rate", "1e-3"});
   EXPECT_EQ(options.top_k(), 7);
   EXPECT_TRUE(options.has_gradient_clip());
@@ -86,7 +86,7 @@ TEST(TrainingFlags, AMistypedValueNamesTheFlagWhatIsAllowedAndWhatWasTyped) {
   EXPECT_EQ(message({"--top-k", "2.5"}), "--top-k must be an integer, got 2.5");
   EXPECT_EQ(message({"--steps", "99999999999999999999"}), "--steps must be an integer, got 99999999999999999999");
   EXPECT_EQ(message({"--alpha", "much"}), "--alpha must be a number, got much");
-  EXPECT_EQ(message({"--center", "yes"}), "--center must be true or false, got yes");
+  EXPECT_EQ(message({"--center", "yes"}), "--center must be on or off, got yes");
   EXPECT_EQ(message({"--optimizer", "newton"}), "--optimizer must be sgd or adam, got newton");
   EXPECT_EQ(message({"--transform", "transform-unspecified"}),
             "--transform must be raw or unit or sqrt-unit, got transform-unspecified");

@@ -157,8 +157,11 @@ std::string DerivedFault(const Statement& statement) {
   if (plan.has_aggregation() && !Equal(plan.aggregation().row_error(), AggregationRowError(plan))) {
     return "aggregation.row_error is not the bound for a sum over neighbours";
   }
-  if (plan.has_mean() && !Equal(plan.mean().summation_error(), MeanSummationError(plan))) {
+  if (plan.has_mean() && !Equal(plan.mean().summation_error(), UnitSummationError(plan))) {
     return "mean.summation_error is not the bound for the sum of the feature rows";
+  }
+  if (plan.has_class_shares() && !Equal(plan.class_shares().summation_error(), UnitSummationError(plan))) {
+    return "class_shares.summation_error is not the bound for the sum of the predicted probabilities";
   }
   if (plan.has_mean() && plan.transform() != v1::UNIT && plan.transform() != v1::SQRT_UNIT) {
     return "a private mean needs rows of unit length";

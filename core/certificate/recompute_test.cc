@@ -98,6 +98,7 @@ TEST_F(CertificateTest, EveryMethodIsRecomputed) {
        [](v1::TrainingSpec& s) {
          s.set_method(v1::DPAR_GM);
          s.set_accountant(v1::AS_PUBLISHED);
+         s.mutable_options()->set_shift(false);
          s.mutable_options()->set_batch_size(300);
        }},
   };
@@ -177,6 +178,8 @@ TEST_F(CertificateTest, AnEventThatDoesNotFollowFromThePlanIsRefused) {
       {"sampling_rate", [](v1::Plan& p) { p.set_sampling_rate(0.5); }},
       {"sampling_rate", [](v1::Plan& p) { p.mutable_structure()->set_rows(v1::APPR_ONLY); }},
       {"summation_error", [](v1::Plan& p) { p.set_summation_error(0); }},
+      {"class_shares.summation_error", [](v1::Plan& p) { p.mutable_class_shares()->set_summation_error(0); }},
+      {"not the one that follows", [](v1::Plan& p) { p.clear_class_shares(); }},
       {"mean.summation_error", [](v1::Plan& p) { p.mutable_mean()->set_summation_error(0); }},
       {"unit length", [](v1::Plan& p) { p.set_transform(v1::RAW); }},
       {"held_out_slots", [](v1::Plan& p) { p.mutable_evaluation()->set_held_out_share(0.5); }},

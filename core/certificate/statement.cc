@@ -153,6 +153,11 @@ Json Released(const v1::Plan& plan) {
   if (plan.has_mean()) {
     list.push_back(absl::StrCat("the ", noisy, "mean of the feature rows, as part of the model"));
   }
+  if (plan.has_class_shares()) {
+    list.push_back(absl::StrCat("the ", noisy,
+                                "shares of the classes that the model predicts on the training rows, as part of the "
+                                "model"));
+  }
   if (plan.has_evaluation()) {
     list.push_back(absl::StrCat("the ", noisy, "accuracy on the held-out slots, under evaluation"));
   }

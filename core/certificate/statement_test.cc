@@ -57,7 +57,10 @@ TEST(StatementTest, IsAnInTotoStatementWithThePromiseFirst) {
 TEST(StatementTest, DescribesEachMethodAndWhatItReleases) {
   const Json features = ExampleJson()["predicate"];
   EXPECT_THAT(features["mechanism"]["description"].get<std::string>(), HasSubstr("no training edge is read"));
-  EXPECT_THAT(features["released"], ElementsAre("the model's weights after the last step"));
+  EXPECT_THAT(features["released"],
+              ElementsAre("the model's weights after the last step",
+                          "the noisy shares of the classes that the model predicts on the training rows, as part of "
+                          "the model"));
   EXPECT_EQ(features["charged"].dump(), R"({"training":"event","tuning":"none","evaluation":"none"})");
   EXPECT_TRUE(features["evaluation"].is_null());
 
@@ -65,6 +68,8 @@ TEST(StatementTest, DescribesEachMethodAndWhatItReleases) {
   EXPECT_EQ(full["mechanism"]["description"], FindMethod(v1::DPAR_GM)->description);
   EXPECT_THAT(full["released"], ElementsAre("the model's weights after the last step",
                                             "the noisy mean of the feature rows, as part of the model",
+                                            "the noisy shares of the classes that the model predicts on the training "
+                                            "rows, as part of the model",
                                             "the noisy accuracy on the held-out slots, under evaluation"));
   EXPECT_EQ(full["charged"].dump(), R"({"training":"event","tuning":"none","evaluation":"event"})");
   EXPECT_EQ(full["evaluation"].dump(), R"({"accuracy":0.8125,"low":0.78,"high":0.84,"held_out_slots":749})");

@@ -43,6 +43,10 @@ struct SparseRowsView {
   [[nodiscard]] int64_t row_count() const { return static_cast<int64_t>(offsets.size()) - 1; }
   [[nodiscard]] std::span<const int32_t> row_columns(int64_t row) const;
   [[nodiscard]] std::span<const float> row_values(int64_t row) const;
+  // `count` rows from `first` on.
+  [[nodiscard]] SparseRowsView rows(int64_t first, int64_t count) const {
+    return {offsets.subspan(static_cast<size_t>(first), static_cast<size_t>(count) + 1), columns, values};
+  }
 };
 
 // A canonical graph: edges symmetric, ascending within a row, without duplicates or self loops; feature columns

@@ -1,11 +1,10 @@
 #include "core/infer/mean_field.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numbers>
 #include <vector>
 
 #include "core/infer/neighbour_sum.h"
+#include "core/infer/softmax.h"
 #include "core/parallel.h"
 
 namespace dpar {
@@ -17,15 +16,7 @@ constexpr int kIterations = 30;
 // Added between any two classes, as a share of all links, so that no class is without links.
 constexpr double kLinkSmoothing = 2e-3;
 constexpr float kLeastMessage = 1e-9F;
-// Smaller exponentials are 0: they vanish next to kLeastMessage, and their products would be slow subnormal numbers.
-constexpr float kLeastExponent = -60;
 constexpr int64_t kMaxPartialSums = 64;
-
-void Softmax(const DoubleRow& scores, Eigen::RowVectorXf& out) {
-  out = (scores.array() - scores.maxCoeff()).cast<float>();
-  out = (out.array() < kLeastExponent).select(0.0F, out.array().exp());
-  out /= out.sum();
-}
 
 NodeMatrix SoftmaxRows(const NodeMatrix& scores, int threads) {
   NodeMatrix result(scores.rows(), scores.cols());
@@ -91,9 +82,8 @@ void MakeMessages(const NodeMatrix& q, const Eigen::MatrixXf& psi, int threads, 
 
 }  // namespace
 
-NodeMatrix MeanField(const EdgesView& edges, NodeMatrix logits, double logit_noise, int threads) {
-  logits *= static_cast<float>(2 / std::sqrt(1 + std::numbers::pi * logit_noise * logit_noise / 8));
-  NodeMatrix q = SoftmaxRows(logits, threads);
+NodeMatrix MeanField(const EdgesView& edges, const NodeMatrix& scores, int threads) {
+  NodeMatrix q = SoftmaxRows(scores, threads);
   if (edges.neighbours.empty()) {
     return q;
   }
@@ -103,12 +93,12 @@ NodeMatrix MeanField(const EdgesView& edges, NodeMatrix logits, double logit_noi
     MakeMessages(q, psi, threads, messages);
     const float kept = iteration == 0 ? 0.0F : 0.5F;
     ForRowBlocks(q.rows(), threads, [&](int64_t first, int64_t last) {
-      DoubleRow scores(q.cols());
+      DoubleRow sum(q.cols());
       Eigen::RowVectorXf next(q.cols());
       for (int64_t node = first; node < last; ++node) {
-        scores = logits.row(node).cast<double>();
-        AddNeighbours(edges, node, messages, scores.data());
-        Softmax(scores, next);
+        sum = scores.row(node).cast<double>();
+        AddNeighbours(edges, node, messages, sum.data());
+        Softmax(sum, next);
         q.row(node) = kept * q.row(node) + (1 - kept) * next;
       }
     });

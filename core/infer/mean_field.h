@@ -7,9 +7,9 @@
 
 namespace dpar {
 
-// Class probabilities, a row for each node, from H = `logits` (finite) with noise of standard deviation `logit_noise`;
-// softmax(U) without edges. Time 30 (2 E c + N c^2); memory three matrices of N x c floats, `logits` included.
-NodeMatrix MeanField(const EdgesView& edges, NodeMatrix logits, double logit_noise, int threads);
+// Class probabilities, a row for each node, from its scores U (finite); softmax(U) without edges. Time
+// 30 (2 E c + N c^2); memory three matrices of N x c floats, `scores` included.
+NodeMatrix MeanField(const EdgesView& edges, const NodeMatrix& scores, int threads);
 
 }  // namespace dpar
 

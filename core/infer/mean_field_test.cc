@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <limits>
-#include <numbers>
 #include <set>
 #include <vector>
 
@@ -43,12 +42,12 @@ Edges RandomEdges(int32_t nodes, int64_t edges, FixedRandom& random) {
   return result;
 }
 
-NodeMatrix RandomLogits(int64_t nodes, int64_t classes, FixedRandom& random) {
-  NodeMatrix logits(nodes, classes);
-  for (int64_t i = 0; i < logits.size(); ++i) {
-    logits.data()[i] = static_cast<float>(4 * UniformReal(random) - 2);
+NodeMatrix RandomScores(int64_t nodes, int64_t classes, FixedRandom& random) {
+  NodeMatrix scores(nodes, classes);
+  for (int64_t i = 0; i < scores.size(); ++i) {
+    scores.data()[i] = static_cast<float>(4 * UniformReal(random) - 2);
   }
-  return logits;
+  return scores;
 }
 
 std::vector<double> Softmax(std::vector<double> scores) {
@@ -97,15 +96,14 @@ Table Affinity(const Edges& edges, const Table& q) {
 }
 
 // The formula of predict.h as it stands there, in double, for graphs with an edge.
-Table Reference(const Edges& edges, const NodeMatrix& logits, double logit_noise) {
-  const auto nodes = static_cast<size_t>(logits.rows());
-  const auto classes = static_cast<size_t>(logits.cols());
+Table Reference(const Edges& edges, const NodeMatrix& scores) {
+  const auto nodes = static_cast<size_t>(scores.rows());
+  const auto classes = static_cast<size_t>(scores.cols());
   Table u(nodes, std::vector<double>(classes));
   Table q(nodes);
   for (size_t i = 0; i < nodes; ++i) {
     for (size_t a = 0; a < classes; ++a) {
-      const auto logit = static_cast<double>(logits(static_cast<int64_t>(i), static_cast<int64_t>(a)));
-      u[i][a] = 2 * logit / std::sqrt(1 + std::numbers::pi * logit_noise * logit_noise / 8);
+      u[i][a] = static_cast<double>(scores(static_cast<int64_t>(i), static_cast<int64_t>(a)));
     }
     q[i] = Softmax(u[i]);
   }
@@ -148,10 +146,9 @@ TEST(MeanFieldTest, FollowsTheFormulaOnRandomGraphs) {
     const auto nodes = static_cast<int32_t>(2 + UniformBelow(random, 60));
     const auto classes = static_cast<int64_t>(1 + UniformBelow(random, 6));
     Edges edges = RandomEdges(nodes, int64_t{nodes} * 2, random);
-    const NodeMatrix logits = RandomLogits(nodes, classes, random);
-    const double noise = round % 2 == 0 ? 0 : 3 * UniformReal(random);
+    const NodeMatrix scores = RandomScores(nodes, classes, random);
     if (!edges.neighbours.empty()) {
-      ExpectNear(MeanField(edges.view(), logits, noise, 1), Reference(edges, logits, noise), 1e-5);
+      ExpectNear(MeanField(edges.view(), scores, 1), Reference(edges, scores), 1e-5);
     }
   }
 }
@@ -160,46 +157,45 @@ TEST(MeanFieldTest, FollowsTheFormulaOnRandomGraphs) {
 TEST(MeanFieldTest, FollowsTheFormulaOnALargerGraph) {
   FixedRandom random(2);
   const Edges edges = RandomEdges(2000, 6000, random);
-  const NodeMatrix logits = RandomLogits(2000, 4, random);
-  ExpectNear(MeanField(edges.view(), logits, 0.5, 3), Reference(edges, logits, 0.5), 1e-5);
+  const NodeMatrix scores = RandomScores(2000, 4, random);
+  ExpectNear(MeanField(edges.view(), scores, 3), Reference(edges, scores), 1e-5);
 }
 
 TEST(MeanFieldTest, GivesTheSameBitsWhateverTheNumberOfThreads) {
   FixedRandom random(3);
   const Edges edges = RandomEdges(5000, 20'000, random);
-  const NodeMatrix logits = RandomLogits(5000, 5, random);
-  const NodeMatrix once = MeanField(edges.view(), logits, 1, 1);
+  const NodeMatrix scores = RandomScores(5000, 5, random);
+  const NodeMatrix once = MeanField(edges.view(), scores, 1);
   for (const int threads : {2, 3, 8}) {
-    EXPECT_EQ(MeanField(edges.view(), logits, 1, threads), once) << threads;
+    EXPECT_EQ(MeanField(edges.view(), scores, threads), once) << threads;
   }
 }
 
-TEST(MeanFieldTest, IsTheSoftmaxOfTheScaledLogitsWithoutEdges) {
+TEST(MeanFieldTest, IsTheSoftmaxOfTheScoresWithoutEdges) {
   Edges edges;
   edges.offsets = {0, 0, 0};
-  NodeMatrix logits(2, 2);
-  logits << 1, 0, -2, 1;
-  const double scale = 2 / std::sqrt(1 + std::numbers::pi * 4 / 8);
-  const NodeMatrix q = MeanField(edges.view(), logits, 2, 1);
-  EXPECT_NEAR(q(0, 0), 1 / (1 + std::exp(-scale)), 1e-6);
-  EXPECT_NEAR(q(1, 1), 1 / (1 + std::exp(-3 * scale)), 1e-6);
+  NodeMatrix scores(2, 2);
+  scores << 1, 0, -2, 1;
+  const NodeMatrix q = MeanField(edges.view(), scores, 1);
+  EXPECT_NEAR(q(0, 0), 1 / (1 + std::exp(-1)), 1e-6);
+  EXPECT_NEAR(q(1, 1), 1 / (1 + std::exp(-3)), 1e-6);
 }
 
 TEST(MeanFieldTest, LetsIsolatedNodesKeepTheirOwn) {
   Edges edges;  // 0 - 1, and 2
   edges.offsets = {0, 1, 2, 2};
   edges.neighbours = {1, 0};
-  NodeMatrix logits(3, 2);
-  logits << 1, 0, 0, 1, 0.5, 0;
-  EXPECT_NEAR(MeanField(edges.view(), logits, 0, 1)(2, 0), 1 / (1 + std::exp(-1)), 1e-6);
+  NodeMatrix scores(3, 2);
+  scores << 1, 0, 0, 1, 0.5, 0;
+  EXPECT_NEAR(MeanField(edges.view(), scores, 1)(2, 0), 1 / (1 + std::exp(-0.5)), 1e-6);
 }
 
-TEST(MeanFieldTest, TakesNoNodesAtAll) { EXPECT_EQ(MeanField(Edges().view(), NodeMatrix(0, 3), 0, 2).rows(), 0); }
+TEST(MeanFieldTest, TakesNoNodesAtAll) { EXPECT_EQ(MeanField(Edges().view(), NodeMatrix(0, 3), 2).rows(), 0); }
 
 TEST(MeanFieldTest, IsSureOfTheOnlyClass) {
   FixedRandom random(4);
   const Edges edges = RandomEdges(20, 40, random);
-  EXPECT_EQ(MeanField(edges.view(), RandomLogits(20, 1, random), 1, 2), NodeMatrix::Ones(20, 1));
+  EXPECT_EQ(MeanField(edges.view(), RandomScores(20, 1, random), 2), NodeMatrix::Ones(20, 1));
 }
 
 void ExpectProbabilities(const NodeMatrix& q) {
@@ -210,15 +206,13 @@ void ExpectProbabilities(const NodeMatrix& q) {
   }
 }
 
-TEST(MeanFieldTest, StaysFiniteWithHugeLogitsAndClassesThatNobodyHas) {
+TEST(MeanFieldTest, StaysFiniteWithHugeScoresAndClassesThatNobodyHas) {
   FixedRandom random(5);
   const Edges edges = RandomEdges(200, 800, random);
   for (const float size : {0.0F, 1.0F, 1e4F, 1e25F}) {
-    for (const double noise : {0.0, 1e-300, 1.0, 1e300}) {
-      NodeMatrix logits = size * RandomLogits(200, 4, random);
-      logits.col(3).setConstant(-size);
-      ExpectProbabilities(MeanField(edges.view(), logits, noise, 2));
-    }
+    NodeMatrix scores = size * RandomScores(200, 4, random);
+    scores.col(3).setConstant(-size);
+    ExpectProbabilities(MeanField(edges.view(), scores, 2));
   }
 }
 
@@ -235,12 +229,12 @@ TEST(MeanFieldTest, KeepsItsPrecisionAroundAHub) {
     edges.neighbours.push_back(0);
     edges.offsets.push_back(kLeaves + leaf);
   }
-  NodeMatrix logits = NodeMatrix::Zero(kLeaves + 1, 3);
-  logits(0, 2) = 1e-3F;
+  NodeMatrix scores = NodeMatrix::Zero(kLeaves + 1, 3);
+  scores(0, 2) = 1e-3F;
   for (int32_t leaf = 1; leaf <= kLeaves; ++leaf) {
-    logits(leaf, leaf % 3) = 1;
+    scores(leaf, leaf % 3) = 1;
   }
-  ExpectNear(MeanField(edges.view(), logits, 0, 2), Reference(edges, logits, 0), 1e-3);
+  ExpectNear(MeanField(edges.view(), scores, 2), Reference(edges, scores), 1e-3);
 }
 
 }  // namespace

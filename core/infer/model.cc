@@ -4,6 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <numeric>
 #include <span>
 #include <utility>
 
@@ -20,6 +21,7 @@ constexpr char kHeader[] = "header";
 constexpr char kWeights[] = "weights";
 constexpr char kOutputWeights[] = "output_weights";
 constexpr char kCenter[] = "center";
+constexpr char kClassShares[] = "class_shares";
 constexpr char kEncoderWeights[] = "encoder_weights";
 constexpr char kSchema[] = "schema";
 
@@ -28,6 +30,7 @@ constexpr int64_t kMaxModelArrays = 8;
 constexpr int64_t kFormat = 1;
 constexpr const char* kReads[] = {"features", "neighbour-mean", "hops"};  // by ModelInputs
 constexpr int64_t kMaxHops = 100;
+constexpr double kShareRounding = 1e-6;  // of a share, as a float
 
 absl::Status ModelError(absl::string_view why) { return InvalidField("model", absl::StrCat("not a model: ", why)); }
 
@@ -68,10 +71,28 @@ absl::Status ValidateShapes(const Model& model) {
   return absl::OkStatus();
 }
 
+absl::Status ValidateShares(const Model& model) {
+  const std::vector<float>& shares = model.class_shares;
+  if (shares.empty() && model.share_noise == 0) {
+    return absl::OkStatus();
+  }
+  const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+  if (static_cast<int64_t>(shares.size()) != model.class_count || model.reads != ModelInputs::kFeatures ||
+      !std::all_of(shares.begin(), shares.end(), [](float share) { return share > 0; }) ||
+      !(std::abs(sum - 1) <= kShareRounding * static_cast<double>(shares.size()))) {
+    return ModelError("class_shares, for a model that reads no edges, must be positive, one a class, and sum to 1");
+  }
+  if (!(std::isfinite(model.share_noise) && model.share_noise >= 0)) {
+    return ModelError(absl::StrCat("share_noise must be finite and at least 0, got ", model.share_noise));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status ValidateNumbers(const Model& model) {
   const std::map<absl::string_view, const std::vector<float>*> arrays = {{kWeights, &model.weights},
                                                                          {kOutputWeights, &model.output_weights},
                                                                          {kCenter, &model.center},
+                                                                         {kClassShares, &model.class_shares},
                                                                          {kEncoderWeights, &model.encoder_weights}};
   for (const auto& [name, entries] : arrays) {
     if (!std::all_of(entries->begin(), entries->end(), [](float entry) { return std::isfinite(entry); })) {
@@ -81,7 +102,7 @@ absl::Status ValidateNumbers(const Model& model) {
   if (!(std::isfinite(model.logit_noise) && model.logit_noise >= 0)) {
     return ModelError(absl::StrCat("logit_noise must be finite and at least 0, got ", model.logit_noise));
   }
-  return absl::OkStatus();
+  return ValidateShares(model);
 }
 
 absl::Status ValidateTransform(const Model& model) {
@@ -106,15 +127,16 @@ absl::Status ReadHeader(const std::string& text, Model& model) {
   fields.Read("/format", format);
   fields.Read("/transform", transform);
   fields.Read("/logit_noise", model.logit_noise);
+  fields.Read("/share_noise", model.share_noise);
   fields.Read("/reads", reads);
   fields.Read("/hops", model.hops);
   DPAR_RETURN_IF_ERROR(fields.status());
   const auto* const known = std::find(std::begin(kReads), std::end(kReads), reads);
   if (format != kFormat || !v1::Transform_Parse(transform, &model.transform) || known == std::end(kReads) ||
-      header.size() != 6 || !header.contains("plan") || !header["plan"].is_object()) {
+      header.size() != 7 || !header.contains("plan") || !header["plan"].is_object()) {
     return ModelError(
         "its header has the fields format (1; a later one needs a later version of dpar), transform (RAW, UNIT or "
-        "SQRT_UNIT), logit_noise, reads (features, neighbour-mean or hops), hops and plan (an object)");
+        "SQRT_UNIT), logit_noise, share_noise, reads (features, neighbour-mean or hops), hops and plan (an object)");
   }
   model.reads = static_cast<ModelInputs>(known - std::begin(kReads));
   model.plan = header["plan"].dump();
@@ -159,15 +181,16 @@ absl::Status ReadWeights(NpzFile& file, Model& model) {
   return absl::OkStatus();
 }
 
-absl::Status ReadCenter(NpzFile& file, Model& model) {
-  if (!file.Contains(kCenter)) {
+// An array that may be missing, but not empty.
+absl::Status ReadOptional(NpzFile& file, absl::string_view name, std::vector<float>& entries) {
+  if (!file.Contains(name)) {
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(FloatArray center, ReadFloats(file, kCenter, 1));
-  if (center.entries.empty()) {
-    return ModelError("center must have an entry for each feature");
+  DPAR_ASSIGN_OR_RETURN(FloatArray array, ReadFloats(file, name, 1));
+  if (array.entries.empty()) {
+    return ModelError(absl::StrCat(name, " must have entries where it is given"));
   }
-  model.center = std::move(center.entries);
+  entries = std::move(array.entries);
   return absl::OkStatus();
 }
 
@@ -193,7 +216,8 @@ absl::StatusOr<Model> ReadModel(NpzFile& file) {
     return AsModelError(read);
   }
   DPAR_RETURN_IF_ERROR(ReadWeights(file, model));
-  DPAR_RETURN_IF_ERROR(ReadCenter(file, model));
+  DPAR_RETURN_IF_ERROR(ReadOptional(file, kCenter, model.center));
+  DPAR_RETURN_IF_ERROR(ReadOptional(file, kClassShares, model.class_shares));
   DPAR_RETURN_IF_ERROR(ReadEncoder(file, model));
   if (file.Contains(kSchema)) {
     DPAR_ASSIGN_OR_RETURN(NpyArray schema, ReadArray(file, kSchema));
@@ -225,6 +249,7 @@ std::string ModelHeader(const Model& model) {
   return Json{{"format", kFormat},
               {"transform", v1::Transform_Name(model.transform)},
               {"logit_noise", model.logit_noise},
+              {"share_noise", model.share_noise},
               {"reads", kReads[static_cast<size_t>(model.reads)]},
               {"hops", model.hops},
               {"plan", Json::parse(model.plan, /*cb=*/nullptr, /*allow_exceptions=*/false)}}
@@ -246,6 +271,9 @@ absl::Status WriteModelFile(const std::string& path, const Model& model) {
   }
   if (!model.center.empty()) {
     arrays[kCenter] = NpyView{{model.feature_count}, std::span<const float>(model.center)};
+  }
+  if (!model.class_shares.empty()) {
+    arrays[kClassShares] = NpyView{{model.class_count}, std::span<const float>(model.class_shares)};
   }
   if (model.encoder_size > 0) {
     arrays[kEncoderWeights] =

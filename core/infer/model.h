@@ -27,6 +27,8 @@ struct Model {
   std::vector<float> center;          // m, d entries; empty: there is none
   std::vector<float> weights;         // W, (inputs + 1) x (h or c), row-major; the last row is the bias
   std::vector<float> output_weights;  // V, h x c, row-major; empty without a hidden layer
+  std::vector<float> class_shares;    // P, c entries that sum to 1 (core/train/class_shares.h); empty: not released
+  double share_noise = 0;             // standard deviation of the noise in an entry of P; 0 without P
   double logit_noise = 0;             // standard deviation of the noise in a logit (Plan.logit_noise)
   std::string plan = "{}";            // the plan as a JSON object
   std::string schema;                 // of the tables it was trained on (core/table), as JSON; empty: none
@@ -47,12 +49,12 @@ struct Model {
 // INVALID_ARGUMENT / INVALID_FIELD `model` unless sizes agree, numbers are finite, and plan is a JSON object.
 absl::Status ValidateModel(const Model& model);
 
-// {"format": 1, "transform": ..., "logit_noise": ..., "reads": "features", "neighbour-mean" or "hops", "hops": ...,
-// "plan": {...}}.
+// {"format": 1, "transform": ..., "logit_noise": ..., "share_noise": ..., "reads": "features", "neighbour-mean" or
+// "hops", "hops": ..., "plan": {...}}.
 std::string ModelHeader(const Model& model);
 
 // Writes an npz, atomically and deterministically: `header` (text) and float32 `weights`, and if present
-// `output_weights`, `center`, `encoder_weights` and `schema` (text).
+// `output_weights`, `center`, `class_shares`, `encoder_weights` and `schema` (text).
 absl::Status WriteModelFile(const std::string& path, const Model& model);
 
 // Reads and validates it. INVALID_ARGUMENT / INVALID_FIELD `model` for an invalid file; NOT_FOUND for none.

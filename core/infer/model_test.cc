@@ -92,15 +92,18 @@ void ExpectSame(const Model& model, const Model& expected) {
   EXPECT_EQ(model.weights, expected.weights);
   EXPECT_EQ(model.output_weights, expected.output_weights);
   EXPECT_EQ(model.logit_noise, expected.logit_noise);
+  EXPECT_EQ(model.class_shares, expected.class_shares);
+  EXPECT_EQ(model.share_noise, expected.share_noise);
   EXPECT_EQ(model.plan, expected.plan);
 }
 
 TEST(ModelHeaderTest, NamesTheFormatTheTransformTheNoiseAndThePlan) {
   EXPECT_EQ(
       ModelHeader(Linear()),
-      R"({"format":1,"transform":"UNIT","logit_noise":0.1,"reads":"features","hops":0,"plan":{"method":"FEATURES","steps":"30"}})");
-  EXPECT_EQ(ModelHeader(Hidden()),
-            R"({"format":1,"transform":"SQRT_UNIT","logit_noise":0.0,"reads":"features","hops":0,"plan":{}})");
+      R"({"format":1,"transform":"UNIT","logit_noise":0.1,"share_noise":0.0,"reads":"features","hops":0,"plan":{"method":"FEATURES","steps":"30"}})");
+  EXPECT_EQ(
+      ModelHeader(Hidden()),
+      R"({"format":1,"transform":"SQRT_UNIT","logit_noise":0.0,"share_noise":0.0,"reads":"features","hops":0,"plan":{}})");
 }
 
 TEST(ModelHeaderTest, GivesTheNoiseBackExactly) {
@@ -132,6 +135,32 @@ TEST(ModelFileTest, GivesBackTheModelAndTheSameBytes) {
     ASSERT_TRUE(WriteModelFile(TestPath("again.npz"), *read).ok());
     EXPECT_EQ(ReadBytes(TestPath("again.npz")), ReadBytes(path));
   }
+}
+
+Model Shared() {
+  Model model = Linear();
+  model.class_shares = {0.5, 0.25, 0.25};
+  model.share_noise = 0.01;
+  return model;
+}
+
+TEST(ModelFileTest, GivesBackTheClassShares) {
+  ASSERT_TRUE(WriteModelFile(TestPath("shares.npz"), Shared()).ok());
+  const auto read = ReadModelFile(TestPath("shares.npz"));
+  ASSERT_TRUE(read.ok()) << read.status();
+  ExpectSame(*read, Shared());
+}
+
+TEST(ModelTest, RefusesClassSharesThatAreNone) {
+  EXPECT_EQ(Summary(ValidateModel(Shared())), "OK");
+  for (const std::vector<float>& shares :
+       {std::vector<float>{0.5, 0.5}, {0.5, 0.25, 0.5}, {0.75, 0.25, 0}, {1.5, -0.25, -0.25}, {NAN, 0.5, 0.5}, {}}) {
+    EXPECT_EQ(ValidateWith(Shared(), [&](Model& model) { model.class_shares = shares; }), kBadModel);
+  }
+  for (const double noise : {-1e-9, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    EXPECT_EQ(ValidateWith(Shared(), [&](Model& model) { model.share_noise = noise; }), kBadModel);
+  }
+  EXPECT_EQ(ValidateWith(Linear(), [](Model& model) { model.share_noise = 0.1; }), kBadModel) << "noise of none";
 }
 
 TEST(ModelFileTest, ReadsAHeaderThatNumpyWroteAsText) {
@@ -262,41 +291,46 @@ TEST(ModelFileTest, RefusesHeadersThatAreNotAJsonObject) {
 }
 
 TEST(ModelFileTest, RefusesHeadersWithFieldsThatAreMissingOrOfTheWrongKind) {
-  for (const char* header : {
-           R"({})",
-           R"({"transform":"UNIT","logit_noise":0,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":0,"transform":"UNIT","logit_noise":0,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":2,"transform":"UNIT","logit_noise":0,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":"1","transform":"UNIT","logit_noise":0,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"logit_noise":0,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"unit","logit_noise":0,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"TRANSFORM_UNSPECIFIED","logit_noise":0,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"sqrt-unit-bias","logit_noise":0,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":2,"logit_noise":0,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","logit_noise":"0","reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","logit_noise":-1e-9,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","logit_noise":1e999,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","logit_noise":null,"reads":"features","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","logit_noise":0,"reads":"features","hops":0})",
-           R"({"format":1,"transform":"UNIT","logit_noise":0,"reads":"features","hops":0,"plan":[]})",
-           R"({"format":1,"transform":"UNIT","logit_noise":0,"reads":"features","hops":0,"plan":"{}"})",
-           R"({"format":1,"transform":"UNIT","logit_noise":0,"reads":"features","hops":0,"plan":{},"bias":1})",
-           R"({"format":1,"transform":"UNIT","logit_noise":0,"reads":"edges","hops":0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","logit_noise":0,"reads":0,"hops":0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","logit_noise":0,"hops":0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","logit_noise":0,"reads":"features","hops":0.0,"plan":{}})",
-           R"({"format":1,"transform":"UNIT","logit_noise":0,"reads":"features","hops":0,"hops":0,"plan":{}})",
-       }) {
+  for (
+      const char* header : {
+          R"({})",
+          R"({"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":0,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":2,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":"1","transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"unit","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"TRANSFORM_UNSPECIFIED","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"sqrt-unit-bias","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":2,"logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","logit_noise":"0","share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","logit_noise":-1e-9,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","logit_noise":1e999,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","logit_noise":null,"share_noise":0,"reads":"features","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0})",
+          R"({"format":1,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":[]})",
+          R"({"format":1,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":"{}"})",
+          R"({"format":1,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{},"bias":1})",
+          R"({"format":1,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"edges","hops":0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":0,"hops":0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","logit_noise":0,"share_noise":0,"hops":0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0.0,"plan":{}})",
+          R"({"format":1,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"hops":0,"plan":{}})",
+      }) {
     EXPECT_EQ(ReadWithHeader(header), kBadModel) << header;
   }
-  EXPECT_EQ(ReadWithHeader(R"({"plan":{},"logit_noise":0,"reads":"features","hops":0,"transform":"UNIT","format":1})"),
-            "OK");
+  EXPECT_EQ(
+      ReadWithHeader(
+          R"({"plan":{},"logit_noise":0,"share_noise":0,"reads":"features","hops":0,"transform":"UNIT","format":1})"),
+      "OK");
 }
 
 TEST(ModelFileTest, SaysWhatAHeaderIs) {
-  EXPECT_EQ(ReadWithHeader(R"({"format":2,"transform":"UNIT","logit_noise":0,"reads":"features","hops":0,"plan":{}})"),
-            kBadModel);
+  EXPECT_EQ(
+      ReadWithHeader(
+          R"({"format":2,"transform":"UNIT","logit_noise":0,"share_noise":0,"reads":"features","hops":0,"plan":{}})"),
+      kBadModel);
   EXPECT_THAT(
       std::string(ReadModelFile(TestPath("model.npz")).status().message()),
       HasSubstr("not a model: its header has the fields format (1; a later one needs a later version of dpar)"));

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/infer/edge_inputs.h"
+#include "core/infer/label_shift.h"
 #include "core/infer/logits.h"
 #include "core/infer/mean_field.h"
 #include "core/infer/power_iteration.h"
@@ -37,14 +38,17 @@ Prediction FromProbabilities(std::span<const float> probabilities) {
 
 using RowRule = Prediction (*)(std::span<const float>);
 
-std::vector<Prediction> PredictRows(const NodeMatrix& rows, RowRule predict, int threads) {
-  std::vector<Prediction> predictions(static_cast<size_t>(rows.rows()));
-  ForRowBlocks(rows.rows(), threads, [&](int64_t first, int64_t last) {
-    for (int64_t node = first; node < last; ++node) {
-      predictions[static_cast<size_t>(node)] = predict({rows.row(node).data(), static_cast<size_t>(rows.cols())});
-    }
-  });
-  return predictions;
+absl::Status SendBlocks(const NodeMatrix& rows, RowRule predict, int threads, const PredictionSink& sink) {
+  for (int64_t start = 0; start < rows.rows(); start += kBlockNodes) {
+    std::vector<Prediction> block(static_cast<size_t>(std::min(kBlockNodes, rows.rows() - start)));
+    ForRowBlocks(static_cast<int64_t>(block.size()), threads, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i) {
+        block[static_cast<size_t>(i)] = predict({rows.row(start + i).data(), static_cast<size_t>(rows.cols())});
+      }
+    });
+    DPAR_RETURN_IF_ERROR(sink(start, block));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Validate(const Model& model, const GraphView& graph, const PredictOptions& options) {
@@ -66,34 +70,26 @@ Propagation DefaultPropagation(const Model& model) {
   return model.reads == ModelInputs::kFeatures ? Propagation::kMeanField : Propagation::kNone;
 }
 
-absl::Status PredictBlocks(const Model& model, const GraphView& graph, const PredictOptions& options,
-                           const PredictionSink& sink) {
+absl::StatusOr<std::optional<LabelShift>> PredictBlocks(const Model& model, const GraphView& graph,
+                                                        const PredictOptions& options, const PredictionSink& sink) {
   DPAR_RETURN_IF_ERROR(Validate(model, graph, options));
   const int threads = HardwareThreads();
-  const auto logits_of = [&](int64_t first, int64_t count) {
-    const SparseRowsView& all = graph.features;
-    const SparseRowsView rows = {all.offsets.subspan(static_cast<size_t>(first), static_cast<size_t>(count) + 1),
-                                 all.columns, all.values};
-    return Logits(model, rows, threads, [] { return true; });
-  };
-  const int64_t nodes = graph.sizes.node_count;
-  const bool reads_edges = model.reads != ModelInputs::kFeatures;
-  if (options.propagation == Propagation::kNone && !reads_edges) {
-    for (int64_t first = 0; first < nodes; first += kBlockNodes) {
-      DPAR_ASSIGN_OR_RETURN(const NodeMatrix logits, logits_of(first, std::min(kBlockNodes, nodes - first)));
-      DPAR_RETURN_IF_ERROR(sink(first, PredictRows(logits, FromLogits, threads)));
-    }
-    return absl::OkStatus();
-  }
   DPAR_ASSIGN_OR_RETURN(NodeMatrix logits, GraphLogits(model, graph, threads, [] { return true; }));
-  if (options.propagation == Propagation::kNone) {
-    return sink(0, PredictRows(logits, FromLogits, threads));
+  std::optional<LabelShift> shift;
+  if (options.propagation == Propagation::kPower) {
+    DPAR_RETURN_IF_ERROR(SendBlocks(PowerIteration(graph.edges, logits, options, threads), FromLogits, threads, sink));
+    return shift;
   }
-  if (options.propagation == Propagation::kMeanField) {
-    return sink(0, PredictRows(MeanField(graph.edges, std::move(logits), model.logit_noise, threads), FromProbabilities,
-                               threads));
+  if (options.shift && !model.class_shares.empty() && logits.rows() > 0) {
+    shift = FindLabelShift(model, logits, threads);
   }
-  return sink(0, PredictRows(PowerIteration(graph.edges, logits, options, threads), FromLogits, threads));
+  const bool alone = options.propagation == Propagation::kNone;
+  if (!alone || (shift.has_value() && shift->found())) {
+    MakeScores(model, shift.value_or(LabelShift()), threads, logits);
+  }
+  DPAR_RETURN_IF_ERROR(alone ? SendBlocks(logits, FromLogits, threads, sink)
+                             : SendBlocks(MeanField(graph.edges, logits, threads), FromProbabilities, threads, sink));
+  return shift;
 }
 
 absl::StatusOr<std::vector<Prediction>> Predict(const Model& model, const GraphView& graph,
@@ -103,7 +99,7 @@ absl::StatusOr<std::vector<Prediction>> Predict(const Model& model, const GraphV
       PredictBlocks(model, graph, options, [&](int64_t /*first_node*/, std::span<const Prediction> block) {
         predictions.insert(predictions.end(), block.begin(), block.end());
         return absl::OkStatus();
-      }));
+      }).status());
   return predictions;
 }
 

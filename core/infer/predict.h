@@ -3,13 +3,14 @@
 //
 // Models that read edges first make and hold inputs for every node. Then, with N nodes, E edges, F feature entries, c
 // classes and a first layer of width w, time is F w for the logits, plus P E c for `power` or 30 (2 E c + N c^2) for
-// `mean-field`. `none` holds one block of nodes, however large the graph; the others hold a few matrices of N x c
-// floats. Edges and features stay mapped.
+// `mean-field`; looking for label shift adds up to 30 N c. All hold matrices of N x c floats (one, or three for
+// `mean-field`). Edges and features stay mapped.
 #ifndef DPAR_CORE_INFER_PREDICT_H_
 #define DPAR_CORE_INFER_PREDICT_H_
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,10 +22,12 @@ namespace dpar {
 
 // On top of the logits H, which models that read edges (Model.reads) make with them.
 enum class Propagation {
-  kNone,   // each node by its logits alone, which for most models are of its own features
+  // Each node by its own logits H alone, which for most models are of its own features; by its scores U (below) where
+  // label shift is found. Without shift, H states the better probabilities.
+  kNone,
   kPower,  // Q_0 = H, Q_p = (1 - alpha) S Q_{p-1} + alpha H; nodes without neighbours keep H
-  // Learns which classes link to which on the graph. With nu the noise in H (Model.logit_noise) and A the adjacency
-  // without self loops: U = 2 H / sqrt(1 + pi nu^2 / 8), q = softmax(U), and 30 times
+  // Learns which classes link to which on the graph. With U the scores (core/infer/label_shift.h: H tempered by its
+  // noise, corrected where label shift is found) and A the adjacency without self loops: q = softmax(U), and 30 times
   //   J = q^T A q + its transpose + 2e-3 sum(A) / c^2,   p = row sums of J,   psi_ab = J_ab sum(p) / (p_a p_b),
   //   q' = softmax(U + A log(q psi^T + 1e-9)),   q <- q' the first time, (q + q') / 2 after.
   kMeanField,
@@ -41,6 +44,7 @@ Propagation DefaultPropagation(const Model& model);
 
 struct PredictOptions {
   Propagation propagation = Propagation::kMeanField;
+  bool shift = true;       // none and mean-field: whether label shift is looked for and corrected
   double alpha = 0.25;     // this and the rest: power iteration only
   int64_t iterations = 2;  // P
   Normalisation normalisation = Normalisation::kRow;
@@ -57,10 +61,22 @@ struct Prediction {
 absl::StatusOr<std::vector<Prediction>> Predict(const Model& model, const GraphView& graph,
                                                 const PredictOptions& options);
 
+// Label shift: the classes of the caller's graph are mixed differently than those of the training graph, as in a
+// connected region or in another month (core/infer/label_shift.h).
+struct LabelShift {
+  double distance = 0;   // between the predicted class shares of the caller's graph and the model's, 0..1
+  double threshold = 0;  // up to which a distance is noise and chance
+  // Added to every node's scores, one entry for each class; empty where no shift was found.
+  std::vector<double> correction;
+  [[nodiscard]] bool found() const { return !correction.empty(); }
+};
+
 // The same in consecutive blocks, so that predictions need not fit into memory. Ends with the sink's first error.
+// Returns what was found of label shift, or nothing where it was not looked for: the model has no class shares, the
+// graph has no node, the rule is `power`, or options.shift is false.
 using PredictionSink = std::function<absl::Status(int64_t first_node, std::span<const Prediction> predictions)>;
-absl::Status PredictBlocks(const Model& model, const GraphView& graph, const PredictOptions& options,
-                           const PredictionSink& sink);
+absl::StatusOr<std::optional<LabelShift>> PredictBlocks(const Model& model, const GraphView& graph,
+                                                        const PredictOptions& options, const PredictionSink& sink);
 
 // Of the labelled nodes. INVALID_ARGUMENT when none is labelled.
 absl::StatusOr<double> Accuracy(const std::vector<Prediction>& predictions, std::span<const int32_t> labels);

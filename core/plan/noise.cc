@@ -148,6 +148,20 @@ absl::Status CalibrateRivalAsPublished(double epsilon, const PublicSizes& sizes,
   return PriceAsPublished(sizes, plan);
 }
 
+// mu = (1 + sigma 2^-bits sqrt(dimensions) + 2E) / sigma. `part` is a MeanPlan or a ClassSharesPlan.
+template <typename Part>
+absl::Status CalibrateUnitSum(double mu, int64_t dimensions, const v1::Plan& plan, Part& part, absl::string_view name,
+                              absl::string_view option) {
+  const double lattice = std::ldexp(std::sqrt(static_cast<double>(dimensions)), -plan.lattice_bits());
+  if (!(mu > lattice)) {
+    return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_UNREACHABLE,
+                     absl::StrCat("no noise on the ", name, " meets its share; ask for a larger epsilon or set ",
+                                  option, " to false"));
+  }
+  part.set_noise_stddev((1 + 2 * part.summation_error()) / (mu - lattice));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CalibrateEvaluation(double epsilon, v1::Plan& plan, const KeepGoing& keep_going) {
@@ -175,15 +189,11 @@ absl::Status CalibrateStructure(double epsilon, v1::Plan& plan, const KeepGoing&
 }
 
 absl::Status CalibrateMean(double mu, const PublicSizes& sizes, v1::Plan& plan) {
-  v1::MeanPlan& mean = *plan.mutable_mean();
-  // mu = (1 + sigma 2^-bits sqrt(d) + 2E) / sigma.
-  const double lattice = std::ldexp(std::sqrt(static_cast<double>(sizes.feature_count)), -plan.lattice_bits());
-  mean.set_noise_stddev((1 + 2 * mean.summation_error()) / (mu - lattice));
-  if (!(mu > lattice)) {
-    return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_UNREACHABLE,
-                     "no noise on the private mean meets its share; ask for a larger epsilon or set center to false");
-  }
-  return absl::OkStatus();
+  return CalibrateUnitSum(mu, sizes.feature_count, plan, *plan.mutable_mean(), "private mean", "center");
+}
+
+absl::Status CalibrateShares(double mu, const PublicSizes& sizes, v1::Plan& plan) {
+  return CalibrateUnitSum(mu, sizes.class_count, plan, *plan.mutable_class_shares(), "class shares", "shift");
 }
 
 absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan, const KeepGoing& keep_going) {
@@ -227,10 +237,10 @@ absl::StatusOr<double> PublishedEpsilon(const v1::Plan& plan) {
   if (plan.has_max_degree()) {
     return PublishedRivalEpsilon(plan);
   }
-  if (plan.has_mean() || plan.has_evaluation()) {
+  if (plan.has_mean() || plan.has_class_shares() || plan.has_evaluation()) {
     return InvalidField("accountant",
-                        "accountant AS_PUBLISHED: the paper has no theorem for a private mean or a charged evaluation; "
-                        "set options.center to false and ask for no evaluation");
+                        "accountant AS_PUBLISHED: the paper has no theorem for a private mean, class shares or a "
+                        "charged evaluation; set options.center and options.shift to false and ask for no evaluation");
   }
   DPAR_ASSIGN_OR_RETURN(const PublishedClaim cost, PublishedEpsilon(PipelineOf(plan), plan.delta()));
   return cost.epsilon;

@@ -19,8 +19,9 @@ using KeepGoing = std::function<bool()>;
 absl::Status CalibrateEvaluation(double epsilon, v1::Plan& plan, const KeepGoing& keep_going);
 absl::Status CalibrateStructure(double epsilon, v1::Plan& plan, const KeepGoing& keep_going);
 
-// Gives the private mean the Gaussian privacy `mu`.
+// Give the private mean, or the class shares, the Gaussian privacy `mu`.
 absl::Status CalibrateMean(double mu, const PublicSizes& sizes, v1::Plan& plan);
+absl::Status CalibrateShares(double mu, const PublicSizes& sizes, v1::Plan& plan);
 
 // The least noise of DP-SGD and GAP's sums with which all stages meet plan.epsilon at plan.delta; sets plan.event.
 absl::Status CalibrateTraining(const PublicSizes& sizes, v1::Plan& plan, const KeepGoing& keep_going);

@@ -37,6 +37,7 @@ v1::TrainingOptions PaperOptions(const MethodTraits& method, int64_t training_sl
   options.set_optimizer(v1::ADAM);
   options.set_transform(v1::RAW);
   options.set_center(false);
+  options.set_shift(false);
   if (method.structure.has_value()) {
     options.set_structure_share(0.5);
     options.set_top_k(std::min<int64_t>(2, training_slots));
@@ -84,7 +85,8 @@ bool ReadsOwn(const MethodTraits& method, const std::string& name) {
   if (name == "hops" || name == "aggregation_clip") {
     return method.method == v1::GAP;
   }
-  return name == "neighbours" ? method.method == v1::SAGE : !(method.reads_edges && name == "center");
+  return name == "neighbours" ? method.method == v1::SAGE
+                              : !(method.reads_edges && (name == "center" || name == "shift"));
 }
 
 bool Reads(const MethodTraits& method, const std::string& name) {

@@ -25,6 +25,8 @@ constexpr int64_t kMostSteps = 150;
 // The private mean is released at kMeanShare of mu, if sqrt(d) is below kMeanThreshold n mu.
 constexpr double kMeanShare = 0.2;
 constexpr double kMeanThreshold = 0.02;
+// The class shares are released at kShiftShare of mu.
+constexpr double kShiftShare = 0.1;
 // For rows of at most unit length and a linear model, and for all others.
 constexpr double kUnitRowClip = 0.3;
 constexpr double kOtherClip = 1;
@@ -167,7 +169,7 @@ absl::StatusOr<double> TrainingMu(const v1::TrainingSpec& spec, const v1::Plan& 
   return mu / static_cast<double>(plan.rows_per_node());
 }
 
-// Returns the mu that is left for training.
+// Returns the share of mu that is released as a private mean: kMeanShare or 0.
 absl::StatusOr<double> PlanMean(const v1::TrainingSpec& spec, const v1::TrainingOptions& options,
                                 const PublicSizes& sizes, double mu, v1::Plan& plan) {
   const double rows = plan.node_sampling_rate() * static_cast<double>(plan.training_slots());
@@ -175,13 +177,26 @@ absl::StatusOr<double> PlanMean(const v1::TrainingSpec& spec, const v1::Training
   const bool by_rule =
       pays && plan.hidden_size() == 0 && plan.transform() != v1::RAW && !FindMethod(plan.method())->reads_edges;
   if (!(options.has_center() ? options.center() : by_rule && spec.preset() != v1::PAPER)) {
-    return mu;
+    return 0.0;
   }
-  plan.mutable_mean()->set_summation_error(MeanSummationError(plan));
+  plan.mutable_mean()->set_summation_error(UnitSummationError(plan));
   if (!plan.non_private()) {
     DPAR_RETURN_IF_ERROR(CalibrateMean(kMeanShare * mu, sizes, plan));
   }
-  return mu * std::sqrt(1 - kMeanShare * kMeanShare);
+  return kMeanShare;
+}
+
+// Returns the share of mu that is released as class shares: kShiftShare or 0.
+absl::StatusOr<double> PlanShares(const v1::TrainingOptions& options, const PublicSizes& sizes, double mu,
+                                  v1::Plan& plan) {
+  if (!(options.has_shift() ? options.shift() : !FindMethod(plan.method())->reads_edges)) {
+    return 0.0;
+  }
+  plan.mutable_class_shares()->set_summation_error(UnitSummationError(plan));
+  if (!plan.non_private()) {
+    DPAR_RETURN_IF_ERROR(CalibrateShares(kShiftShare * mu, sizes, plan));
+  }
+  return kShiftShare;
 }
 
 void PlanSteps(const v1::TrainingOptions& options, double mu, v1::Plan& plan) {
@@ -296,8 +311,9 @@ absl::StatusOr<v1::Plan> MakePlan(const v1::TrainingSpec& spec, const PublicSize
         CalibrateEvaluation(spec.evaluation().budget_share() * spec.epsilon(), plan, bounds.keep_going));
   }
   DPAR_ASSIGN_OR_RETURN(const double mu, TrainingMu(spec, plan));
-  DPAR_ASSIGN_OR_RETURN(const double training_mu, PlanMean(spec, options, sizes, mu, plan));
-  PlanSteps(options, training_mu, plan);
+  DPAR_ASSIGN_OR_RETURN(const double mean, PlanMean(spec, options, sizes, mu, plan));
+  DPAR_ASSIGN_OR_RETURN(const double shares, PlanShares(options, sizes, mu, plan));
+  PlanSteps(options, mu * std::sqrt(1 - mean * mean - shares * shares), plan);
   DPAR_RETURN_IF_ERROR(PlanNoise(spec, sizes, bounds.keep_going, plan));
   plan.set_logit_noise(LogitNoise(plan));
   return plan;

@@ -50,11 +50,13 @@ absl::StatusOr<v1::PrivacyEvent> AggregationEvent(const v1::Plan& plan) {
       noise, aggregation.hops());
 }
 
-absl::StatusOr<v1::PrivacyEvent> MeanEvent(const v1::Plan& plan, const PublicSizes& sizes) {
-  const double noise = plan.mean().noise_stddev();
-  return MakeGaussianEvent(1 + LatticeError(noise, plan.lattice_bits(), static_cast<double>(sizes.feature_count)) +
-                               2 * plan.mean().summation_error(),
-                           noise, 1);
+// A sum of vectors of length at most 1, one for each row: `part` is a MeanPlan or a ClassSharesPlan.
+template <typename Part>
+absl::StatusOr<v1::PrivacyEvent> UnitSumEvent(const v1::Plan& plan, const Part& part, int64_t dimensions) {
+  const double noise = part.noise_stddev();
+  return MakeGaussianEvent(
+      1 + LatticeError(noise, plan.lattice_bits(), static_cast<double>(dimensions)) + 2 * part.summation_error(), noise,
+      1);
 }
 
 void AddStage(absl::string_view name, const v1::PrivacyEvent& event, v1::CompositionEvent& composition) {
@@ -110,7 +112,7 @@ bool IsOfItsMethod(const v1::Plan& plan) {
   return traits != nullptr && (traits->structure.has_value() || !plan.has_structure()) &&
          plan.has_max_degree() == (traits->reads_edges && !plan.non_private()) &&
          plan.has_aggregation() == (plan.method() == v1::GAP) && plan.has_neighbours() == (plan.method() == v1::SAGE) &&
-         (!traits->reads_edges || !(plan.has_mean() || plan.has_evaluation()));
+         (!traits->reads_edges || !(plan.has_mean() || plan.has_class_shares() || plan.has_evaluation()));
 }
 
 double AggregationSensitivity(const v1::Plan& plan) {
@@ -150,7 +152,7 @@ double TrainingSummationError(const v1::Plan& plan) {
   return SummationError(RowCount(plan), entries, kMaxCancellation * plan.gradient_clip());
 }
 
-double MeanSummationError(const v1::Plan& plan) { return SummationError(plan.training_slots(), 1, 1); }
+double UnitSummationError(const v1::Plan& plan) { return SummationError(plan.training_slots(), 1, 1); }
 
 PrivateRowsOptions StructureOptions(const v1::Plan& plan) {
   const v1::StructurePlan& structure = plan.structure();
@@ -179,7 +181,7 @@ absl::StatusOr<v1::PrivacyEvent> PlanEvent(const v1::Plan& plan, const PublicSiz
   v1::PrivacyEvent training;
   v1::CompositionEvent& stages = *training.mutable_composition();
   if (plan.has_mean()) {
-    DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent mean, MeanEvent(plan, sizes));
+    DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent mean, UnitSumEvent(plan, plan.mean(), sizes.feature_count));
     AddStage(kMeanStage, mean, stages);
   }
   if (plan.has_structure()) {
@@ -196,6 +198,10 @@ absl::StatusOr<v1::PrivacyEvent> PlanEvent(const v1::Plan& plan, const PublicSiz
   }
   DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent steps, TrainingEvent(plan, ParameterCount(plan, sizes), plan.steps()));
   AddStage(kTrainingStage, steps, stages);
+  if (DPAR_FAULT(kUnchargedShares, false, plan.has_class_shares())) {
+    DPAR_ASSIGN_OR_RETURN(const v1::PrivacyEvent shares, UnitSumEvent(plan, plan.class_shares(), sizes.class_count));
+    AddStage(kSharesStage, shares, stages);
+  }
   const bool sampled = plan.node_sampling_rate() != 1;
   v1::PrivacyEvent event = sampled ? Sampled(plan.node_sampling_rate(), std::move(training)) : std::move(training);
   if (DPAR_FAULT(kUnchargedEvaluation, false, plan.has_evaluation())) {
@@ -220,6 +226,9 @@ absl::StatusOr<double> EpsilonAfter(const v1::Plan& plan, const PublicSizes& siz
   }
   v1::Plan so_far = plan;
   so_far.clear_evaluation();
+  if (steps < plan.steps()) {
+    so_far.clear_class_shares();
+  }
   so_far.set_steps(std::clamp<int64_t>(steps, 1, plan.steps()));
   DPAR_ASSIGN_OR_RETURN(v1::PrivacyEvent event, PlanEvent(so_far, sizes));
   if (steps <= 0) {

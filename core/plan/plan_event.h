@@ -9,6 +9,7 @@
 //         stage aggregation    GAP: one Gaussian for each hop
 //         stage dp-sgd         T row mixtures (SAGE: row changes, core/privacy/row_change.h); with every row in every
 //                              batch, T Gaussians of sensitivity r C (SAGE: (1 + 2 D) C, D the degree promise)
+//         stage class-shares   one Gaussian of sensitivity 1 on the sum of predicted class probabilities
 //     stage evaluation         one Gaussian of sensitivity 1, on slots that were never sampled
 //
 // Every sensitivity includes the lattice and the floating-point sum: a row adds at most C + g sqrt(D) + 2E, and T full
@@ -48,6 +49,7 @@ inline constexpr absl::string_view kStructureStage = "dp-appr";
 inline constexpr absl::string_view kEncoderStage = "encoder";
 inline constexpr absl::string_view kAggregationStage = "aggregation";
 inline constexpr absl::string_view kTrainingStage = "dp-sgd";
+inline constexpr absl::string_view kSharesStage = "class-shares";
 inline constexpr absl::string_view kEvaluationStage = "evaluation";
 
 // Blocks of this many rows are summed, then the blocks' sums: the error grows with the two counts, not their product.
@@ -99,7 +101,8 @@ int64_t RowsPerNode(const v1::Plan& plan);
 // higher orders for any number of rows below 2^50.
 double SummationError(int64_t rows, int64_t entries, double magnitude);
 double TrainingSummationError(const v1::Plan& plan);
-double MeanSummationError(const v1::Plan& plan);
+// Of the private mean and of the class shares: n rows of length at most 1.
+double UnitSummationError(const v1::Plan& plan);
 
 PrivateRowsOptions StructureOptions(const v1::Plan& plan);  // needs plan.structure
 
@@ -109,7 +112,7 @@ absl::StatusOr<v1::PrivacyEvent> EvaluationEvent(const v1::Plan& plan);  // need
 absl::StatusOr<v1::PrivacyEvent> PlanEvent(const v1::Plan& plan, const PublicSizes& sizes);
 
 // Epsilon at plan.delta after `steps` of all TotalSteps, without the evaluation. GAP's aggregation counts from the last
-// step of its encoder on.
+// step of its encoder on, the class shares from the last step of all.
 absl::StatusOr<double> EpsilonAfter(const v1::Plan& plan, const PublicSizes& sizes, int64_t steps);
 
 // The stages of an event in order, each as it would be alone: inside the sampling, if it was there.

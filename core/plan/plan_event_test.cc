@@ -63,7 +63,7 @@ TEST(PlanEvent, NamesEveryStageInTheOrderInWhichTheyRun) {
     spec.mutable_evaluation()->set_held_out_share(0.2);
     spec.mutable_evaluation()->set_budget_share(0.1);
   });
-  EXPECT_THAT(NamesOf(plan.event()), ElementsAre("private-mean", "dp-appr", "dp-sgd", "evaluation"));
+  EXPECT_THAT(NamesOf(plan.event()), ElementsAre("private-mean", "dp-appr", "dp-sgd", "class-shares", "evaluation"));
   EXPECT_TRUE(plan.event().composition().events(0).has_node_sampling());
   EXPECT_TRUE(plan.event().composition().events(1).has_stage()) << "the evaluation is not sampled";
   EXPECT_LE(*EventEpsilon(plan.event(), 1e-4), 1) << "by the accountant that verifies it, too";
@@ -78,6 +78,7 @@ TEST(PlanEvent, ABatchIsAMixtureOfAllRowsThatANodeIsIn) {
     spec.mutable_options()->set_batch_size(200);
     spec.mutable_options()->set_max_occurrence(3);
     spec.mutable_options()->set_center(false);
+    spec.mutable_options()->set_shift(false);
   });
   const v1::PrivacyEvent sgd = StagesOf(plan.event()).back().event;
   ASSERT_TRUE(sgd.has_repetition());
@@ -152,6 +153,15 @@ TEST(EpsilonAfter, CountsTheStagesBeforeTheFirstStepAndNotTheEvaluation) {
   EXPECT_GT(*EpsilonAfter(plan, kSizes, 1), structure);
   EXPECT_LT(*EpsilonAfter(plan, kSizes, plan.steps()), 1);
   EXPECT_EQ(*EpsilonAfter(plan, kSizes, plan.steps() + 5), *EpsilonAfter(plan, kSizes, plan.steps()));
+}
+
+TEST(EpsilonAfter, CountsTheClassSharesFromTheLastStepOn) {
+  const v1::Plan plan = PlanOf(v1::FEATURES, [](v1::TrainingSpec& spec) { spec.mutable_options()->set_steps(100); });
+  const double first = *EpsilonAfter(plan, kSizes, 98);
+  const double second = *EpsilonAfter(plan, kSizes, 99);
+  const double last = *EpsilonAfter(plan, kSizes, 100);
+  EXPECT_GT(last - second, 1.5 * (second - first)) << "a hundredth of mu squared, where a step has 0.0095 of it";
+  EXPECT_NEAR(last, 1, 1e-8);
 }
 
 }  // namespace

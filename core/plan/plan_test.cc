@@ -58,7 +58,8 @@ std::string RefusedOption(v1::Method method, const std::function<void(v1::Traini
 TEST(MakePlan, FollowsTheRuleForPublicQuantities) {
   // sqrt(2879) = 53.7 is above 0.02 n mu = 18: no private mean.
   const v1::Plan plan = MustPlan(Spec(1, 2e-3), kSizes);
-  const double mu = *GaussianMu(1, 2e-3);
+  const double whole = *GaussianMu(1, 2e-3);
+  const double mu = whole * std::sqrt(0.99);
   const double reach = 0.38 * std::pow(2396 * mu, 0.85);
   EXPECT_EQ(plan.method(), v1::FEATURES);
   EXPECT_EQ(plan.training_slots(), 2396);
@@ -73,6 +74,7 @@ TEST(MakePlan, FollowsTheRuleForPublicQuantities) {
   EXPECT_EQ(plan.rows_per_node(), 1);
   EXPECT_EQ(plan.node_sampling_rate(), 1);
   EXPECT_FALSE(plan.has_mean());
+  EXPECT_NEAR(plan.class_shares().noise_stddev(), 1 / (0.1 * whole), 1e-3 / whole);
   EXPECT_FALSE(plan.has_structure());
   EXPECT_DOUBLE_EQ(plan.learning_rate(), reach / (static_cast<double>(plan.steps()) * 0.3));
   EXPECT_NEAR(plan.logit_noise(), 10 * reach / (mu * 2396), 1e-3 * plan.logit_noise()) << "the lattice costs a little";
@@ -85,14 +87,39 @@ TEST(MakePlan, ReleasesAMeanWhereItPays) {
   const double mu = *GaussianMu(1, 8e-4);
   ASSERT_TRUE(plan.has_mean()) << "sqrt(6805) = 82.5 is below 0.02 n mu = " << 0.02 * 14'666 * mu;
   EXPECT_NEAR(plan.mean().noise_stddev(), 1 / (0.2 * mu), 1e-3 / mu);
-  const double reach = 0.38 * std::pow(14'666 * mu * std::sqrt(0.96), 0.85);
+  const double reach = 0.38 * std::pow(14'666 * mu * std::sqrt(0.95), 0.85);
   EXPECT_EQ(plan.steps(), std::min(150L, std::lround(3 * std::sqrt(reach))));
   const double stddev = plan.noise_multiplier() * plan.gradient_clip();
-  const double expected = std::sqrt(static_cast<double>(plan.steps())) * 0.3 / (mu * std::sqrt(0.96));
+  const double expected = std::sqrt(static_cast<double>(plan.steps())) * 0.3 / (mu * std::sqrt(0.95));
   EXPECT_NEAR(stddev, expected, 1e-3 * expected);
   v1::TrainingSpec without = Spec(1, 8e-4);
   without.mutable_options()->set_center(false);
   EXPECT_FALSE(MustPlan(without, sizes).has_mean());
+}
+
+TEST(MakePlan, ReleasesClassSharesUnlessToldNotToOrTheMethodCannot) {
+  EXPECT_TRUE(MustPlan(Spec(1, 1e-5), kSizes).has_class_shares());
+  EXPECT_TRUE(MustPlan(Spec(1, 1e-5, v1::DPAR_GM), kSizes).has_class_shares());
+  v1::TrainingSpec off = Spec(1, 1e-5);
+  off.mutable_options()->set_shift(false);
+  const v1::Plan without = MustPlan(off, kSizes);
+  EXPECT_FALSE(without.has_class_shares());
+  EXPECT_LT(without.noise_multiplier() / std::sqrt(static_cast<double>(without.steps())),
+            MustPlan(Spec(1, 1e-5), kSizes).noise_multiplier() /
+                std::sqrt(static_cast<double>(MustPlan(Spec(1, 1e-5), kSizes).steps())))
+      << "what the class shares do not take is left for training";
+  v1::TrainingSpec paper = Spec(1, 1e-5);
+  paper.set_preset(v1::PAPER);
+  EXPECT_FALSE(MustPlan(paper, kSizes).has_class_shares());
+  EXPECT_EQ(RefusedOption(v1::GAP, [](v1::TrainingOptions& o) { o.set_shift(true); }), "options.shift");
+  EXPECT_EQ(RefusedOption(v1::SAGE, [](v1::TrainingOptions& o) { o.set_shift(false); }), "options.shift");
+  v1::TrainingSpec published = Spec(1, 1e-5);
+  published.set_accountant(v1::AS_PUBLISHED);
+  EXPECT_EQ(RefusedField(published), "accountant") << "no paper has a theorem for them";
+  v1::TrainingSpec open = Spec(0, 1e-5);
+  open.set_non_private(true);
+  EXPECT_TRUE(MustPlan(open, kSizes).has_class_shares());
+  EXPECT_EQ(MustPlan(open, kSizes).class_shares().noise_stddev(), 0);
 }
 
 TEST(MakePlan, ChargesLatticeAndSummationErrorAndIsTight) {
@@ -100,8 +127,9 @@ TEST(MakePlan, ChargesLatticeAndSummationErrorAndIsTight) {
     const v1::Plan plan = MustPlan(Spec(epsilon, 1e-5), {5000, 50, 3});
     const auto stages = StagesOf(plan.event());
     ASSERT_FALSE(stages.empty());
-    EXPECT_EQ(stages.back().name, "dp-sgd");
-    const v1::GaussianEvent& event = stages.back().event.gaussian();
+    EXPECT_EQ(stages.back().name, "class-shares");
+    EXPECT_EQ(stages[stages.size() - 2].name, "dp-sgd");
+    const v1::GaussianEvent& event = stages[stages.size() - 2].event.gaussian();
     const double stddev = plan.noise_multiplier() * plan.gradient_clip();
     const double step = stddev * std::ldexp(1.0, -plan.lattice_bits());
     EXPECT_EQ(event.count(), plan.steps());
@@ -154,7 +182,7 @@ TEST(MakePlan, TurnsEpochsIntoSteps) {
   EXPECT_EQ(RefusedField(spec), "options.epochs");
 }
 
-TEST(MakePlan, StructureMethodsReleaseTwoStagesAndChargeEveryRowThatListsANode) {
+TEST(MakePlan, StructureMethodsReleaseTheirStagesAndChargeEveryRowThatListsANode) {
   for (const v1::Method method : {v1::DPAR_EM0, v1::DPAR_EM1, v1::DPAR_GM}) {
     const v1::Plan plan = MustPlan(Spec(2, 1e-4, method), kSizes);
     EXPECT_EQ(plan.method(), method);
@@ -170,7 +198,7 @@ TEST(MakePlan, StructureMethodsReleaseTwoStagesAndChargeEveryRowThatListsANode) 
     for (const Stage& stage : StagesOf(plan.event())) {
       names.push_back(stage.name);
     }
-    EXPECT_THAT(names, ::testing::ElementsAre("dp-appr", "dp-sgd"));
+    EXPECT_THAT(names, ::testing::ElementsAre("dp-appr", "dp-sgd", "class-shares"));
     const v1::GaussianEvent& steps = StagesOf(plan.event())[1].event.gaussian();
     EXPECT_GE(steps.sensitivity(), 2 * plan.gradient_clip());
     const double appr = *EventEpsilon(StagesOf(plan.event())[0].event, 1e-4);
@@ -289,6 +317,7 @@ TEST(MakePlan, ThePaperPresetKnowsEveryMethod) {
 
 TEST(MakePlan, AsPublishedShowsTheClaimForTheSameNoise) {
   v1::TrainingSpec spec = Spec(1, 1e-4, v1::DPAR_EM0);
+  spec.mutable_options()->set_shift(false);
   const v1::Plan sound = MustPlan(spec, kSizes);
   spec.set_accountant(v1::AS_PUBLISHED);
   v1::Plan published = MustPlan(spec, kSizes);
@@ -299,6 +328,7 @@ TEST(MakePlan, AsPublishedShowsTheClaimForTheSameNoise) {
   v1::TrainingSpec centered = Spec(1, 1e-4);
   centered.set_accountant(v1::AS_PUBLISHED);
   centered.mutable_options()->set_center(true);
+  centered.mutable_options()->set_shift(false);
   EXPECT_EQ(RefusedField(centered), "accountant");
 }
 

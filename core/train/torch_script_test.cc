@@ -185,7 +185,7 @@ TEST(TorchScriptTest, CarriesTheHeaderAsMetadata) {
   torch::jit::load(path, c10::nullopt, extra);
   EXPECT_EQ(
       extra["metadata.json"],
-      R"({"format":1,"transform":"UNIT","logit_noise":0.5,"reads":"features","hops":0,"plan":{"method":"FEATURES"}})");
+      R"({"format":1,"transform":"UNIT","logit_noise":0.5,"share_noise":0.0,"reads":"features","hops":0,"plan":{"method":"FEATURES"}})");
 }
 
 TEST(TorchScriptTest, WritesTheSameBytesWhateverTheName) {

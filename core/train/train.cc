@@ -24,6 +24,7 @@
 #include "core/random/subsets.h"
 #include "core/status_macros.h"
 #include "core/train/aggregation.h"
+#include "core/train/class_shares.h"
 #include "core/train/descent.h"
 #include "core/train/engine.h"
 #include "core/train/evaluate.h"
@@ -96,6 +97,13 @@ class Run {
     model.output_weights.assign(weights.begin() + first_layer, weights.end());
     weights.resize(static_cast<size_t>(first_layer));
     model.weights = std::move(weights);
+    if (plan_.has_class_shares()) {
+      DPAR_ASSIGN_OR_RETURN(const std::vector<double> sums,
+                            NoisyClassSums(plan_, model, graph, options_.threads, random_, callbacks_.keep_going));
+      model.class_shares = ClassShares(plan_, sums);
+      model.share_noise = plan_.class_shares().noise_stddev() /
+                          (plan_.node_sampling_rate() * static_cast<double>(plan_.training_slots()));
+    }
     std::string plan;
     if (!google::protobuf::util::MessageToJsonString(plan_, &plan).ok()) {
       return MakeError(absl::StatusCode::kInternal, v1::INTERNAL_FAULT, "the plan could not be written as JSON");

@@ -46,6 +46,7 @@ std::vector<Case> ExtremalRowCases();  // the same below the graph: vectors as f
 std::vector<Case> HopCases();          // GAP's sums over neighbours
 std::vector<Case> SageCases();         // one step on SAGE's rows
 std::vector<Case> TrainingCases();     // whole short trainings, also on a sample of the nodes
+std::vector<Case> SharesCases();       // the class shares
 std::vector<Case> EvaluationCases();   // the charged evaluation
 std::vector<Case> AllCases();
 

@@ -40,6 +40,7 @@ std::vector<PlantedFault> Faults() {
       {Fault::kFixedSeed, "a fixed seed", {}, "fresh noise", "", CheckFreshNoise},
       {Fault::kProgressLeaksLoss, "progress leaks the loss", {}, "progress", "", CheckProgress},
       {Fault::kUnchargedEvaluation, "evaluation uncharged", EvaluationCases, "charged evaluation", "hub", {}},
+      {Fault::kUnchargedShares, "class shares uncharged", SharesCases, "class shares", "hub", {}},
       {Fault::kOwnSumUncharged, "GAP hop charged sqrt(D)", HopCases, "GAP hop", "hub", {}},
       {Fault::kRowsMoveOnce, "GM rows charged sqrt(M)", ExtremalRowCases, "GM rows", "disjoint rows", {}},
       {Fault::kHalfValueNoise, "EM1's Laplace noise halved", ExtremalRowCases, "EM1 rows", "full rows", {}},

@@ -53,6 +53,7 @@ v1::TrainingSpec SpecOf(v1::Method method, double epsilon) {
   options.set_momentum(0);
   if (method != v1::GAP && method != v1::SAGE) {
     options.set_center(false);
+    options.set_shift(false);
   }
   return spec;
 }
@@ -72,6 +73,9 @@ v1::Plan WithNoise(v1::Plan plan, double factor) {
   }
   if (plan.has_aggregation()) {
     plan.mutable_aggregation()->set_noise_stddev(plan.aggregation().noise_stddev() * factor);
+  }
+  if (plan.has_class_shares()) {
+    plan.mutable_class_shares()->set_noise_stddev(plan.class_shares().noise_stddev() * factor);
   }
   if (plan.has_evaluation()) {
     plan.mutable_evaluation()->set_noise_stddev(plan.evaluation().noise_stddev() * factor);

@@ -203,7 +203,7 @@ std::vector<Case> AllCases() {
   std::vector<Case> all;
   for (std::vector<Case>& some :
        std::vector<std::vector<Case>>{MeanCases(), StepCases(), ListedCases(), RowCases(), ExtremalRowCases(),
-                                      HopCases(), SageCases(), TrainingCases(), EvaluationCases()}) {
+                                      HopCases(), SageCases(), TrainingCases(), SharesCases(), EvaluationCases()}) {
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }
   return all;

@@ -1,4 +1,5 @@
-// The private mean, the charged evaluation and noisy steps: mechanisms that are called without DP-APPR.
+// The private mean, the class shares, the charged evaluation and noisy steps: mechanisms that are called without
+// DP-APPR.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "core/plan/plan_event.h"
 #include "core/privacy/gaussian.h"
 #include "core/random/testing/fixed_random.h"
+#include "core/train/class_shares.h"
 #include "core/train/descent.h"
 #include "core/train/engine.h"
 #include "core/train/evaluate.h"
@@ -267,7 +269,35 @@ Case EvaluationCase(const std::string& input, const Node& node) {
   return one;
 }
 
+// A model that is certain of every node: of class 0 for column 0, of class 1 for column 1.
+Case SharesCase(const std::string& input, const Node& node) {
+  constexpr size_t kSlots = 16;
+  std::vector<Node> nodes(kSlots, Node{1, 1, 1});
+  nodes[0] = node;
+  const auto graphs = std::make_shared<Neighbours>(Remove(GraphOf(nodes, StarEdges(kSlots - 1), 2, 2), 0));
+  // The class shares have a tenth of mu.
+  const double mu = 10 * Must(GaussianMu(1, kDelta));
+  v1::TrainingSpec spec = SpecOf(v1::FEATURES, Must(GaussianEpsilon(mu, kDelta)));
+  spec.mutable_options()->set_shift(true);
+  const auto plan = std::make_shared<v1::Plan>(PlanFor(spec, graphs->with.sizes));
+  const auto model = std::make_shared<Model>();
+  model->feature_count = 2;
+  model->class_count = 2;
+  model->weights = {1e3F, 0, 0, 1e3F, 0, 0};
+  Case one = {"class shares", input, ClaimOf(*plan, kSharesStage), true, kFewRuns, 2, {}};
+  one.make = [graphs, plan, model](bool with, double fault) {
+    return [graphs, drawn = WithNoise(*plan, fault), model, &graph = graphs->of(with)](RandomSource& random,
+                                                                                       std::span<double> out) {
+      const std::vector<double> sums = Must(NoisyClassSums(drawn, *model, graph, 1, random, Always));
+      std::copy(sums.begin(), sums.end(), out.begin());
+    };
+  };
+  return one;
+}
+
 }  // namespace
+
+std::vector<Case> SharesCases() { return {SharesCase("hub", {0, 0, 1}), SharesCase("outlier", {0, 1, kExtreme})}; }
 
 std::vector<Case> MeanCases() {
   return {MeanCase("hub", {0, 0, 1}, StarEdges(63)), MeanCase("outlier", {0, 1, kExtreme}, {}),

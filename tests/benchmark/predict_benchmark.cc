@@ -102,7 +102,7 @@ bool MeasureWidth(const Graph& graph, int64_t classes, bool mean_field, int thre
   good &= Report("power, symmetric, a step",
                  (power(Normalisation::kSymmetric, 5) - power(Normalisation::kSymmetric, 1)) / 4, gather);
   if (mean_field) {
-    const double whole = SecondsOf([&] { MeanField(graph.edges(), *logits, model.logit_noise, threads); });
+    const double whole = SecondsOf([&] { MeanField(graph.edges(), *logits, threads); });
     good &= Report("mean-field, a pass", whole / kMeanFieldPasses, gather);
     std::fputs(absl::StrFormat("  %-28s %8.1f s\n", "mean-field, all of it", whole).c_str(), stdout);
   }

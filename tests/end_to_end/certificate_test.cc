@@ -189,6 +189,7 @@ TEST_F(CertificateTest, FollowsItsSchemaAndMutantsDoNot) {
   full.mutable_spec()->mutable_evaluation()->set_budget_share(0.1);
   v1::CreateJobRequest published = Request(dataset, 0.05);
   published.mutable_spec()->set_accountant(v1::AS_PUBLISHED);
+  published.mutable_spec()->mutable_options()->set_shift(false);
   const std::string open = Upload(2002, /*is_public=*/true);
   v1::CreateJobRequest silent = Request(open, 0);
   silent.mutable_spec()->set_non_private(true);

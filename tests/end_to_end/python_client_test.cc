@@ -84,8 +84,8 @@ TEST_F(PythonClientTest, UploadsTrainsWatchesDownloadsAndPredictsTheSameClassesA
 
   const std::string csv = server_.Scratch("predictions.csv");
   const CommandResult predicted =
-      server_.Dpar(tenant_.owner_token,
-                   {"predict", "--model", output + "/model.npz", "--graph", graph, "--propagation", "none", "-o", csv});
+      server_.Dpar(tenant_.owner_token, {"predict", "--model", output + "/model.npz", "--graph", graph, "--propagation",
+                                         "none", "--shift", "off", "-o", csv});
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
   std::vector<std::string> classes;
   for (const absl::string_view line : absl::StrSplit(ReadFile(csv), '\n', absl::SkipEmpty())) {

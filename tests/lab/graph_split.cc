@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/status_macros.h"
+#include "tests/lab/region_split.h"
 #include "tests/lab/run_program.h"
 #include "tests/lab/slot_hash_split.h"
 
@@ -75,18 +76,31 @@ absl::StatusOr<SlotSplit> SplitByPartition(const EdgesView& edges, int64_t seed)
 
 }  // namespace
 
-std::string SplitName(SplitKind kind) { return kind == SplitKind::kRandom ? "random" : "partition"; }
+std::string SplitName(SplitKind kind) {
+  switch (kind) {
+    case SplitKind::kRandom:
+      return "random";
+    case SplitKind::kPartition:
+      return "partition";
+    case SplitKind::kRegion:
+      return "region";
+  }
+  return "";
+}
 
 absl::StatusOr<SplitKind> ParseSplit(const std::string& typed) {
-  for (const SplitKind kind : {SplitKind::kRandom, SplitKind::kPartition}) {
+  for (const SplitKind kind : {SplitKind::kRandom, SplitKind::kPartition, SplitKind::kRegion}) {
     if (typed == SplitName(kind)) {
       return kind;
     }
   }
-  return InvalidField("split", absl::StrCat("split is random or partition; not '", typed, "'"));
+  return InvalidField("split", absl::StrCat("split is random, partition or region; not '", typed, "'"));
 }
 
 absl::StatusOr<SlotSplit> SplitGraph(const EdgesView& edges, SplitKind kind, int64_t seed) {
+  if (kind == SplitKind::kRegion) {
+    return SplitByRegion(edges, static_cast<uint64_t>(seed));
+  }
   return kind == SplitKind::kRandom ? SplitByHash(edges.node_count(), kQueryShare, static_cast<uint64_t>(seed))
                                     : SplitByPartition(edges, seed);
 }

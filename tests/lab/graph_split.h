@@ -15,13 +15,14 @@ enum class SplitKind {
   // As the paper's text has it: 20 % of the nodes, chosen at random, are the query part (slot_hash_split.h).
   kRandom,
   // As its released code does: METIS cuts the graph into nine parts along few edges; part 4 is the query part, part 5
-  // is
-  // left out, the others train. The query part is a region of the graph then, and keeps nearly all of its edges. The
+  // is left out, the others train. The query part is a region of the graph then, and keeps nearly all of its edges. The
   // parts follow from the private edges, so such a split is for public graphs only.
   kPartition,
+  // A connected region, a ninth of the nodes (region_split.h): classes are mixed differently in it than outside.
+  kRegion,
 };
 
-// "random" and "partition".
+// "random", "partition" and "region".
 std::string SplitName(SplitKind kind);
 // INVALID_FIELD `split` for any other name.
 absl::StatusOr<SplitKind> ParseSplit(const std::string& typed);

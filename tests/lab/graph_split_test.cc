@@ -56,8 +56,38 @@ TEST(SplitGraphTest, APartitionIsARegionOfTheGraph) {
             absl::StatusCode::kFailedPrecondition);
 }
 
+TEST(SplitGraphTest, ARegionIsConnectedAndHasANinthOfTheNodes) {
+  const Graph ring = Ring(900);
+  const SlotSplit split = SplitGraph(ring.edges(), SplitKind::kRegion, 1).value();
+  EXPECT_EQ(split.test.size(), 100U);
+  EXPECT_EQ(split.train.size(), 800U);
+  EXPECT_EQ(CutEdges(ring, split.test), 2) << "one arc of the ring";
+  EXPECT_EQ(SplitGraph(ring.edges(), SplitKind::kRegion, 1)->test, split.test);
+  EXPECT_NE(SplitGraph(ring.edges(), SplitKind::kRegion, 2)->test, split.test);
+}
+
+// Two cliques of 9 with one link between them, and 63 isolated nodes.
+TEST(SplitGraphTest, ARegionTakesWhatIsLinkedToItMost) {
+  Edges edges = {{0, 9}};
+  for (const int32_t first : {0, 9}) {
+    for (int32_t a = first; a < first + 9; ++a) {
+      for (int32_t b = a + 1; b < first + 9; ++b) {
+        edges.emplace_back(a, b);
+      }
+    }
+  }
+  const Graph graph = MakeGraph(81, edges);
+  bool met_a_clique = false;
+  for (int64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<int32_t> region = SplitGraph(graph.edges(), SplitKind::kRegion, seed)->test;
+    ASSERT_EQ(region.size(), 9U);
+    met_a_clique = met_a_clique || CutEdges(graph, region) == 1;
+  }
+  EXPECT_TRUE(met_a_clique) << "from a node of a clique, the clique";
+}
+
 TEST(SplitGraphTest, NamesAreReadBack) {
-  for (const SplitKind kind : {SplitKind::kRandom, SplitKind::kPartition}) {
+  for (const SplitKind kind : {SplitKind::kRandom, SplitKind::kPartition, SplitKind::kRegion}) {
     EXPECT_EQ(ParseSplit(SplitName(kind)).value(), kind);
   }
   EXPECT_EQ(ParseSplit("metis").status().code(), absl::StatusCode::kInvalidArgument);

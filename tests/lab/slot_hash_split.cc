@@ -31,19 +31,25 @@ absl::StatusOr<SlotSplit> SplitByHash(int64_t node_count, double test_share, uin
     return InvalidField("test_share", absl::StrCat("test_share must leave nodes to train on and nodes to predict, got ",
                                                    test_share, " of ", node_count, " nodes"));
   }
-  std::vector<std::pair<uint64_t, int32_t>> slots;
-  slots.reserve(static_cast<size_t>(node_count));
-  for (int64_t slot = 0; slot < node_count; ++slot) {
-    slots.emplace_back(HashOf(slot, seed), static_cast<int32_t>(slot));
-  }
-  std::nth_element(slots.begin(), slots.begin() + test_count, slots.end());
+  const std::vector<int32_t> slots = HashOrder(node_count, seed);
   SlotSplit split;
-  for (auto slot = slots.begin(); slot != slots.end(); ++slot) {
-    (slot - slots.begin() < test_count ? split.test : split.train).push_back(slot->second);
-  }
+  split.test.assign(slots.begin(), slots.begin() + test_count);
+  split.train.assign(slots.begin() + test_count, slots.end());
   std::sort(split.test.begin(), split.test.end());
   std::sort(split.train.begin(), split.train.end());
   return split;
+}
+
+std::vector<int32_t> HashOrder(int64_t node_count, uint64_t seed) {
+  std::vector<std::pair<uint64_t, int32_t>> hashed;
+  hashed.reserve(static_cast<size_t>(node_count));
+  for (int64_t slot = 0; slot < node_count; ++slot) {
+    hashed.emplace_back(HashOf(slot, seed), static_cast<int32_t>(slot));
+  }
+  std::sort(hashed.begin(), hashed.end());
+  std::vector<int32_t> order(hashed.size());
+  std::transform(hashed.begin(), hashed.end(), order.begin(), [](const auto& slot) { return slot.second; });
+  return order;
 }
 
 }  // namespace dpar::lab

@@ -3,6 +3,7 @@
 #define DPAR_TESTS_LAB_SLOT_HASH_SPLIT_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "core/graph/split.h"
@@ -13,6 +14,9 @@ namespace dpar::lab {
 // first; seed). For research only: anybody can compute it, so it must never take the place of randomness. INVALID_FIELD
 // when a part would be empty.
 absl::StatusOr<SlotSplit> SplitByHash(int64_t node_count, double test_share, uint64_t seed);
+
+// All slots by their hashes, the least first.
+std::vector<int32_t> HashOrder(int64_t node_count, uint64_t seed);
 
 }  // namespace dpar::lab
 

@@ -42,7 +42,7 @@ void AddStudyFlags(CLI::App& command, StudyFlags& flags) {
   command
       .add_option("--split", flags.split,
                   "random: 20% of the nodes are predicted; partition: one of nine parts that METIS makes, as the "
-                  "paper's released code does (needs gpmetis)")
+                  "paper's released code does (needs gpmetis); region: a connected ninth of the nodes")
       ->type_name("NAME")
       ->capture_default_str();
   command.add_option("--seeds", flags.seeds, "Splits; each is the same in every run, noise never is")

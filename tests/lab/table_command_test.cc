@@ -106,7 +106,7 @@ TEST_F(TableTest, RefusesWhatItDoesNotKnow) {
       {"--methods", "gcn", "--methods are among gap, sage, features, dpar-em0, dpar-em1, dpar-gm; not 'gcn'"},
       {"--epsilons", "1,101", "--epsilons must be from 0.001 to 100, got 101"},
       {"--seeds", "0", "--seeds must be from 1 to 10000, got 0"},
-      {"--split", "metis", "--split is random or partition; not 'metis'"},
+      {"--split", "metis", "--split is random, partition or region; not 'metis'"},
   };
   for (const auto& parts : cases) {
     ExpectRefused(Study("table", {parts[0], parts[1]}), kUsage, parts[2]);
