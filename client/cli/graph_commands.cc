@@ -15,11 +15,12 @@
 #include "client/cli/format.h"
 #include "client/cli/graph_sizes.h"
 #include "client/cli/progress.h"
+#include "client/cli/public_draws.h"
 #include "core/error.h"
 #include "core/graph/feature_scales.h"
 #include "core/graph/generate.h"
 #include "core/graph/local_graph.h"
-#include "core/random/secure_random.h"
+#include "core/random/random.h"
 #include "core/status_macros.h"
 #include "core/table/bank.h"
 
@@ -67,9 +68,8 @@ absl::StatusOr<int> GenerateTables(Session& session, const GenerateOptions& opti
 }
 
 absl::StatusOr<int> RunGenerate(Session& session, const GenerateOptions& options) {
-  const std::unique_ptr<RandomSource> seeded =
-      options.seed.has_value() ? ReproducibleRandom(*options.seed) : session.random().Split();
-  RandomSource& random = *seeded;
+  const std::unique_ptr<RandomSource> draws = PublicDraws(options.seed, session.random());
+  RandomSource& random = *draws;
   if (!options.tables.empty()) {
     return GenerateTables(session, options, random);
   }

@@ -11,11 +11,12 @@
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
 #include "client/cli/graph_sizes.h"
+#include "client/cli/public_draws.h"
 #include "client/cli/tables.h"
 #include "core/error.h"
 #include "core/graph/local_graph.h"
 #include "core/graph/split.h"
-#include "core/random/secure_random.h"
+#include "core/random/random.h"
 #include "core/status_macros.h"
 #include "core/table/split_tables.h"
 
@@ -82,8 +83,7 @@ absl::StatusOr<int> SplitTableFiles(Session& session, const SplitOptions& option
 }
 
 absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
-  const std::unique_ptr<RandomSource> random =
-      options.seed.has_value() ? ReproducibleRandom(*options.seed) : session.random().Split();
+  const std::unique_ptr<RandomSource> random = PublicDraws(options.seed, session.random());
   if (options.tables.given()) {
     return SplitTableFiles(session, options, *random);
   }

@@ -33,7 +33,7 @@ class SecureRandom final : public RandomSource {
 };
 
 // The same generator with a key that anybody can derive from `seed`: its noise hides nothing. For data that its owner
-// declared public; the tidy test knows the one file that may call it.
+// declared public, and for draws that are public; the tidy test knows the two files that may call it.
 std::unique_ptr<RandomSource> ReproducibleRandom(uint64_t seed);
 
 }  // namespace dpar

@@ -169,8 +169,10 @@ const std::vector<CodeRule>& CodeRules() {
       {"",
        false,
        std::regex(R"(\bReproducibleRandom\b)"),
-       "a stream that the caller knows is for public data, where server/worker/attempt.cc decides",
-       {"core/random/secure_random.h", "core/random/secure_random.cc", "server/worker/attempt.cc"}},
+       "a stream that the caller knows is for public data, where server/worker/attempt.cc decides, and for public "
+       "draws",
+       {"client/cli/public_draws.cc", "core/random/secure_random.h", "core/random/secure_random.cc",
+        "server/worker/attempt.cc"}},
       {"",
        false,
        std::regex(R"(\bplanted_fault\b)"),

@@ -268,11 +268,13 @@ TEST(ForbiddenCodeTest, TorchsGeneratorIsReportedEverywhere) {
   }
 }
 
-TEST(ForbiddenCodeTest, AStreamThatTheCallerKnowsIsMadeInOnePlaceOnly) {
+TEST(ForbiddenCodeTest, AStreamThatTheCallerKnowsIsMadeInTwoPlacesOnly) {
   const std::string line = "auto random = ReproducibleRandom(seed);";
   EXPECT_EQ(CheckOneLine("core/train/train.cc", line).size(), 1U);
   EXPECT_EQ(CheckOneLine("server/services/training_service.cc", line).size(), 1U);
+  EXPECT_EQ(CheckOneLine("client/cli/split_command.cc", line).size(), 1U);
   EXPECT_THAT(CheckOneLine("server/worker/attempt.cc", line), IsEmpty());
+  EXPECT_THAT(CheckOneLine("client/cli/public_draws.cc", line), IsEmpty());
 }
 
 TEST(ForbiddenCodeTest, FaultsArePlantedThroughTheirMacroOnly) {

@@ -15,7 +15,8 @@ at::Tensor DenseInput(const Graph& graph, int32_t slot, v1::Transform transform,
   for (size_t i = 0; i < view.features.row_columns(slot).size(); ++i) {
     const auto value = static_cast<double>(view.features.row_values(slot)[i]);
     const bool root = transform == v1::SQRT_UNIT;
-    x[static_cast<size_t>(view.features.row_columns(slot)[i])] = root ? std::copysign(std::sqrt(std::fabs(value)), value) : value;
+    x[static_cast<size_t>(view.features.row_columns(slot)[i])] =
+        root ? std::copysign(std::sqrt(std::fabs(value)), value) : value;
   }
   at::Tensor z = torch::tensor(x, torch::kDouble);
   if (transform != v1::RAW) {
