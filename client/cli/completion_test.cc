@@ -53,7 +53,7 @@ class CompletionTest : public ::testing::Test {
 TEST_F(CompletionTest, BashOffersCommandsThenTheirCommandsThenFlags) {
   std::ofstream(directory_ + "/dpar.bash") << RunCommand({"completion", "bash"}).out;
   EXPECT_EQ(Complete("dpar prof", 1), "profile");
-  EXPECT_EQ(Complete("dpar graph \"\"", 2), "convert generate inspect split");
+  EXPECT_EQ(Complete("dpar graph \"\"", 2), "convert generate inspect schema split");
   EXPECT_EQ(Complete("dpar graph con", 2), "convert");
   EXPECT_EQ(Complete("dpar graph generate --homo", 3), "--homophily");
   EXPECT_EQ(Complete("dpar --json dataset del", 3), "delete");
@@ -99,8 +99,8 @@ TEST_F(CompletionTest, EveryCommandHasAManualPageThatTroffTakes) {
   std::ifstream file(directory_ + "/dpar-graph-convert.1");
   const std::string page{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_THAT(page, HasSubstr(".SH NAME\ndpar\\-graph\\-convert \\- Convert between"));
-  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-sparse\\-features\\fR"));
-  EXPECT_THAT(page, HasSubstr(".EX\ndpar graph convert \\-\\-edges edges.csv"));
+  EXPECT_THAT(page, HasSubstr("\\fB\\-\\-accept\\-observed\\fR"));
+  EXPECT_THAT(page, HasSubstr(".EX\ndpar graph convert \\-\\-schema people.schema.yaml"));
   EXPECT_THAT(page, HasSubstr("\\fBdpar\\-graph\\fR(1)"));
   if (Shell("command -v groff || true").empty()) {
     GTEST_SKIP() << "groff is not installed, so the pages were not set";

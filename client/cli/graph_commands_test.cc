@@ -109,7 +109,7 @@ TEST_F(GraphCommandsTest, GenerateRefusesBadOptionsAndPlaces) {
     EXPECT_EQ(run.exit_code, 2) << exponent;
     EXPECT_EQ(run.json()["error"]["reason"], "INVALID_FIELD") << exponent;
   }
-  EXPECT_EQ(RunCommand({"graph", "generate", "-o", Path("g.npz"), "--seed", "1"}).exit_code, 2);
+  EXPECT_EQ(RunCommand({"graph", "generate", "-o", Path("g.npz"), "--seed", "one"}).exit_code, 2);
   const CommandRun unknown = RunCommand({"graph", "generate", "-o", Path("g.csv")});
   EXPECT_EQ(unknown.exit_code, 2);
   EXPECT_THAT(unknown.err, HasSubstr("must end in .npz or .sealed"));

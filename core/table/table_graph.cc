@@ -35,6 +35,8 @@ class Meter {
     return ++records_ % kRecordsPerQuestion != 1 || progress_(stage_, table.fraction()) ? absl::OkStatus() : Stopped();
   }
 
+  absl::Status Finish() const { return progress_(stage_, 1) ? absl::OkStatus() : Stopped(); }
+
  private:
   const TableProgress& progress_;
   absl::string_view stage_;
@@ -96,6 +98,7 @@ class Assembly {
     }
     graph().sizes = {ids_.size(), schema_.feature_count(), static_cast<int64_t>(schema_.classes.size())};
     entries_ = static_cast<size_t>(entries);
+    DPAR_RETURN_IF_ERROR(meter.Finish());
     return ids_.size() > 0 ? absl::OkStatus() : table.Refuse("the table has a header and no row");
   }
 
@@ -171,6 +174,7 @@ class Assembly {
     while (true) {
       DPAR_ASSIGN_OR_RETURN(const bool found, table.Next());
       if (!found) {
+        DPAR_RETURN_IF_ERROR(meter.Finish());
         return edges;
       }
       DPAR_RETURN_IF_ERROR(meter.Count(table));
@@ -220,7 +224,7 @@ class Assembly {
     for (auto& [index, others] : others_) {
       result_.report.others.push_back(std::move(others));
     }
-    return absl::OkStatus();
+    return meter.Finish();
   }
 
   const TableSchema& schema_;

@@ -87,7 +87,10 @@ class EngineTest : public ::testing::TestWithParam<Case> {
       for (int64_t row = 0; row < kRows; ++row) {
         const double norm = Norm(Sum(engine, {row}, clip));
         const double own = reference.norms[static_cast<size_t>(row)];
-        EXPECT_NEAR(norm, std::min(own, clip), tolerance * std::min(own, clip)) << "row " << row << ", clip " << clip;
+        // Rounding is relative to the logits, so that the small gradient of a confident row is no more exact than
+        // others.
+        EXPECT_NEAR(norm, std::min(own, clip), tolerance * std::min(std::max(own, 0.1), clip))
+            << "row " << row << ", clip " << clip;
         if (own > clip) {
           EXPECT_LE(norm, clip * kClipGuard * (1 + 1e-12)) << "the guard is there, row " << row;
         }
