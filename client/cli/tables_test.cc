@@ -151,6 +151,32 @@ TEST_F(TablesTest, TablesAreSplitAsTheGraphIs) {
       << "it would overwrite the tables";
 }
 
+TEST_F(TablesTest, ASplitOverwritesNothing) {
+  for (const char* directory : {"n", "e", "x"}) {
+    std::filesystem::create_directories(Path(directory));
+  }
+  std::filesystem::copy_file(Path("accounts.csv"), Path("n/data.csv"));
+  std::filesystem::copy_file(Path("transfers.csv"), Path("e/data.csv"));
+  std::filesystem::copy_file(Path("transfers.csv"), Path("x/transfers.csv"));
+  const std::string transfers = Bytes("transfers.csv");
+  const auto refusal = [this](const std::string& nodes, const std::string& edges, const std::string& train) {
+    const CommandRun run =
+        RunCommand({"graph", "split", "--schema", Path("accounts.schema.yaml"), "--nodes", Path(nodes), "--edges",
+                    Path(edges), "--train", Path(train), "--test", Path("test")});
+    EXPECT_EQ(run.exit_code, 2) << run.out;
+    EXPECT_FALSE(std::filesystem::exists(Path("test"))) << "refused before anything is written";
+    return run.err;
+  };
+  EXPECT_THAT(refusal("n/data.csv", "e/data.csv", "train"), HasSubstr("two parts would be written to"));
+  EXPECT_THAT(refusal("accounts.csv", "x/transfers.csv", "x"), HasSubstr("holds the tables"));
+  EXPECT_THAT(refusal("accounts.csv", "x/transfers.csv", "n/../x"), HasSubstr("holds the tables"));
+  EXPECT_THAT(refusal("accounts.csv", "x/transfers.csv", "test/../test"), HasSubstr("the same directory"));
+  std::filesystem::create_symlink(Path("transfers.csv"), Path("n/transfers.csv"));
+  EXPECT_THAT(refusal("accounts.csv", "transfers.csv", "n"), HasSubstr("would overwrite the table"));
+  EXPECT_EQ(Bytes("x/transfers.csv"), transfers);
+  EXPECT_EQ(Bytes("transfers.csv"), transfers);
+}
+
 TEST_F(TablesTest, PredictionsHaveIdsAndClassNames) {
   WriteModel();
   const CommandRun run = RunCommand({"predict", "--model", Path("model.npz"), "--nodes", Path("accounts.csv"),
