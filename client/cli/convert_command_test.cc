@@ -156,7 +156,7 @@ TEST_F(ConvertCommandTest, RefusesBadFilesAndWritesNothing) {
   EXPECT_EQ(twice.json()["error"]["message"],
             "nodes.csv line 4, column name: the id 'n0' stands in line 2 already; a node is one row, and its id is its "
             "own");
-  EXPECT_EQ(twice.json()["error"]["metadata"]["position"], "4");
+  EXPECT_EQ(twice.json()["error"]["metadata"]["line"], "4");
   Write("text.npz", "this is not a zip");
   EXPECT_EQ(RunCommand({"graph", "convert", Path("text.npz"), "-o", Path("g.npz")}).exit_code, 1);
   EXPECT_FALSE(std::filesystem::exists(Path("g.npz")));

@@ -78,7 +78,7 @@ absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
   if (options.tables.given()) {
     return SplitTableFiles(session, options, *random);
   }
-  DPAR_RETURN_IF_ERROR(CheckInputFile("file", options.input));
+  DPAR_RETURN_IF_ERROR(CheckGraphInput("file", options.input));
   DPAR_RETURN_IF_ERROR(CheckGraphOutput("train", options.train));
   DPAR_RETURN_IF_ERROR(CheckGraphOutput("test", options.test));
   if (options.train == options.test) {

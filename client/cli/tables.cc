@@ -68,13 +68,13 @@ absl::StatusOr<TableSchema> LoadSchema(const TableArguments& arguments, bool is_
 absl::StatusOr<TableGraph> LoadTables(Session& session, const TableSchema& schema, const TableFiles& files) {
   ProgressLine line(session.err(), session.terminal());
   absl::StatusOr<TableGraph> tables =
-      ReadTableGraph(schema, files, GraphLimits(), [&line](absl::string_view stage, double fraction) {
+      ReadTableGraph(schema, files, GraphLimits(), [&](absl::string_view stage, double fraction) {
         ProgressState state;
         state.stage = absl::StrCat("reading ", stage);
         state.total = kPermille;
         state.completed = static_cast<int64_t>(fraction * kPermille);
         line.Update(state);
-        return true;
+        return !session.calls().cancelled();
       });
   line.Finish();
   DPAR_RETURN_IF_ERROR(AsLocal(tables.status()));

@@ -69,7 +69,7 @@ size_t TakeQuoted(absl::string_view record, size_t at, std::string& text) {
 
 absl::Status FileError(absl::string_view file, int64_t line, absl::string_view what) {
   return MakeError(absl::StatusCode::kInvalidArgument, v1::INVALID_GRAPH, what,
-                   {{"array", std::string(file)}, {"position", absl::StrCat(line)}});
+                   {{"table", std::string(file)}, {"line", absl::StrCat(line)}});
 }
 
 }  // namespace
