@@ -162,8 +162,11 @@ absl::Status CheckAnswered(const TableSchema& schema) {
 
 TableSchema AcceptObserved(TableSchema schema) {
   for (const SchemaQuestion& question : schema.questions) {
-    if (std::find(schema.accepted_observed.begin(), schema.accepted_observed.end(), question.column) ==
-        schema.accepted_observed.end()) {
+    const auto column = std::find_if(schema.columns.begin(), schema.columns.end(),
+                                     [&](const ColumnSchema& one) { return one.name == question.column; });
+    const bool is_ignored = column != schema.columns.end() && column->type == ColumnType::kIgnore;
+    if (!is_ignored && std::find(schema.accepted_observed.begin(), schema.accepted_observed.end(), question.column) ==
+                           schema.accepted_observed.end()) {
       schema.accepted_observed.push_back(question.column);
     }
   }

@@ -56,7 +56,7 @@ absl::StatusOr<IdIndex> ReadIds(const TableSchema& schema, const std::string& pa
       return ids;
     }
     if (!ids.Add(table.fields()[id]).has_value()) {
-      return table.RefuseColumn(schema.id, absl::StrCat("the id '", table.fields()[id], "' stands twice"));
+      return table.RefuseColumn(schema.id, absl::StrCat("the id ", ShownCell(table.fields()[id]), " stands twice"));
     }
   }
 }
