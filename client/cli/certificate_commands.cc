@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/certificate_document.h"
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
@@ -112,6 +113,11 @@ void PrintVerification(Session& session, const Verification& verification) {
                   << FormatNumber(evaluation.low()) << " to " << FormatNumber(evaluation.high()) << ", from "
                   << FormatCount(evaluation.held_out_slots()) << " slots\n";
   }
+  if (verification.passed()) {
+    if (const std::vector<std::string> columns = ReadOffTheData(verification.statement); !columns.empty()) {
+      session.out() << "read off the data: " << absl::StrJoin(columns, ", ") << "\n";
+    }
+  }
   const bool good = StandingOf(verification) == Standing::kGuaranteed;
   session.out() << Coloured(good ? Colour::kGreen : Colour::kYellow, Verdict(verification), colour) << "\n";
 }
@@ -129,6 +135,9 @@ Json VerificationJson(const Verification& verification) {
                          {"public", statement.is_public},
                          {"epsilon", statement.plan.epsilon()},
                          {"delta", statement.plan.delta()}};
+    if (const std::vector<std::string> columns = ReadOffTheData(statement); !columns.empty()) {
+      json["statement"]["read_off_the_data"] = columns;
+    }
     if (statement.evaluation.has_value()) {
       json["statement"]["evaluation"] = ResourceJson(*statement.evaluation);
     }

@@ -144,6 +144,26 @@ TEST_F(CertificateCommandsTest, ShowsThePapersClaimAsThat) {
   EXPECT_THAT(run.out, HasSubstr("The paper's claim, not the guarantee: epsilon 0.4999"));
 }
 
+TEST_F(CertificateCommandsTest, ShowsInALineWhatWasReadOffTheData) {
+  EXPECT_THAT(Verify({"--key", Path("key.pub")}).out, Not(HasSubstr("read off the data")));
+  EXPECT_THAT(Show({}).out, Not(HasSubstr("Read off the data")));
+  Statement statement = ExampleStatement();
+  Json classes = Json::array();
+  for (int64_t i = 0; i < statement.sizes.class_count; ++i) {
+    classes.push_back(absl::StrCat("c", i));
+  }
+  statement.schema = absl::StrCat(R"({"nodes":{"id":"a","label":{"column":"l","classes":)", classes.dump(),
+                                  R"(},"columns":{"n":{"type":"number","range":[0.0,9.0]},"w":{"type":"text","width":)",
+                                  statement.sizes.feature_count - 20,
+                                  R"(}}},"edges":{"source":"s","target":"t"},"accepted_observed":["l","n"]})");
+  Write("certificate.json", SignStatement(statement, key_).value());
+  EXPECT_THAT(Verify({"--key", Path("key.pub")}).out, HasSubstr("\nread off the data: l, n\n"));
+  EXPECT_EQ(Verify({"--key", Path("key.pub"), "--json"}).json()["statement"]["read_off_the_data"], (Json{"l", "n"}));
+  ASSERT_EQ(Show({"--html", Path("page.html")}).exit_code, 0);
+  EXPECT_THAT(Read("page.html"), HasSubstr("<th scope=\"row\">Read off the data</th><td>l, n</td>"));
+  EXPECT_THAT(Show({}).out, HasSubstr("\n  Read off the data: l, n\n"));
+}
+
 TEST_F(CertificateCommandsTest, ShowsThatNothingIsPromisedAboutPublicData) {
   Write("certificate.json", SignStatement(ExamplePublicStatement(), key_).value());
   const CommandRun run = Show({});

@@ -70,6 +70,13 @@ DocumentSection GuaranteeSection(const Statement& statement, const Json& predica
           ". This holds for every node, whatever else is known about it, and for ever.")};
   section.rows = {{"What one node is", Plain(predicate["unit_of_privacy"])},
                   {"What is compared", Plain(predicate["neighbour_relation"])}};
+  if (const std::vector<std::string> columns = ReadOffTheData(statement); !columns.empty()) {
+    section.rows.push_back({"Read off the data", absl::StrJoin(columns, ", ")});
+    section.rows.push_back(
+        {"What that is",
+         "columns whose range, values or classes in the schema the owner took from the rows. No noise "
+         "covers those figures"});
+  }
   const Json published = predicate.value("published", Json());
   if (published.is_object()) {
     section.rows.push_back({"The paper's claim, not the guarantee",
@@ -331,6 +338,11 @@ std::string Verdict(const Verification& verification) {
       statement.plan.has_max_degree()
           ? absl::StrCat(", as long as no node has more than ", FormatCount(statement.plan.max_degree()), " neighbours")
           : "");
+}
+
+std::vector<std::string> ReadOffTheData(const Statement& statement) {
+  const Json schema = Json::parse(statement.schema, nullptr, /*allow_exceptions=*/false);
+  return schema.is_object() ? Texts(schema.value("accepted_observed", Json::array())) : std::vector<std::string>();
 }
 
 Standing StandingOf(const Verification& verification) {

@@ -32,6 +32,8 @@ struct CertificateDocument {
 
 // "VERIFIED: epsilon 1 at delta 3e-05 for every node of ...".
 std::string Verdict(const Verification& verification);
+// The columns whose declaration in the schema the owner took from the rows.
+std::vector<std::string> ReadOffTheData(const Statement& statement);
 Standing StandingOf(const Verification& verification);
 
 // Only for a certificate whose signature and statement passed.

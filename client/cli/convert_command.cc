@@ -31,7 +31,7 @@ absl::Status CheckInput(const ConvertOptions& options) {
   if (!options.tables.given()) {
     return options.input.empty()
                ? InvalidField("file", "give a graph file, or tables with --schema, --nodes and --edges")
-               : CheckInputFile("file", options.input);
+               : CheckGraphInput("file", options.input);
   }
   if (!options.input.empty()) {
     return InvalidField("file", "give a graph file or tables, not both");

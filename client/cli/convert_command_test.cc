@@ -129,6 +129,7 @@ TEST_F(ConvertCommandTest, WritesAndReadsSealedGraphs) {
 }
 
 TEST_F(ConvertCommandTest, RefusesBadArguments) {
+  Write("text.npz", "read only once the arguments are right");
   const auto refused = [](const std::vector<std::string>& arguments) {
     std::vector<std::string> all = {"graph", "convert"};
     all.insert(all.end(), arguments.begin(), arguments.end());
@@ -139,12 +140,12 @@ TEST_F(ConvertCommandTest, RefusesBadArguments) {
   const std::string out = Path("out.npz");
   EXPECT_THAT(refused({"-o", out}), HasSubstr("give a graph file, or tables"));
   EXPECT_THAT(refused({Path("edges.csv")}), HasSubstr("--output"));
-  EXPECT_THAT(refused({Path("edges.csv"), "--edges", Path("edges.csv"), "-o", out}), HasSubstr("not both"));
-  EXPECT_THAT(refused({"--edges", Path("edges.csv"), "-o", out}), HasSubstr("--schema, --nodes and --edges"));
+  EXPECT_THAT(refused({Path("edges.csv"), "--edges", Path("text.npz"), "-o", out}), HasSubstr("not both"));
+  EXPECT_THAT(refused({"--edges", Path("text.npz"), "-o", out}), HasSubstr("--schema, --nodes and --edges"));
   EXPECT_THAT(refused({Path("missing.npz"), "-o", out}), HasSubstr("No such file"));
   EXPECT_THAT(refused({directory_, "-o", out}), HasSubstr("it is a directory"));
-  EXPECT_THAT(refused({Path("edges.csv"), "-o", Path("out.txt")}), HasSubstr("must end in .npz, .sealed or .graphml"));
-  EXPECT_THAT(refused({Path("edges.csv"), "-o", Path("no/out.npz")}), HasSubstr("is not a directory"));
+  EXPECT_THAT(refused({Path("text.npz"), "-o", Path("out.txt")}), HasSubstr("must end in .npz, .sealed or .graphml"));
+  EXPECT_THAT(refused({Path("text.npz"), "-o", Path("no/out.npz")}), HasSubstr("is not a directory"));
   EXPECT_FALSE(std::filesystem::exists(out));
 }
 
@@ -156,7 +157,7 @@ TEST_F(ConvertCommandTest, RefusesBadFilesAndWritesNothing) {
   EXPECT_EQ(twice.json()["error"]["message"],
             "nodes.csv line 4, column name: the id 'n0' stands in line 2 already; a node is one row, and its id is its "
             "own");
-  EXPECT_EQ(twice.json()["error"]["metadata"]["position"], "4");
+  EXPECT_EQ(twice.json()["error"]["metadata"]["line"], "4");
   Write("text.npz", "this is not a zip");
   EXPECT_EQ(RunCommand({"graph", "convert", Path("text.npz"), "-o", Path("g.npz")}).exit_code, 1);
   EXPECT_FALSE(std::filesystem::exists(Path("g.npz")));

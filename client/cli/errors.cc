@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "client/cli/format.h"
 #include "core/error.h"
 #include "core/graph/local_graph.h"
@@ -127,10 +128,19 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
                            OrPlaceholder(Get(reason.metadata, "required"), "SCOPE"), ": export DPAR_TOKEN_FILE=FILE"),
               "dpar whoami   (shows what this one was made for)"};
     case v1::INVALID_FIELD:
+      if (reason.metadata.count("table") > 0) {
+        return {"dpar graph schema NODES EDGES -o FILE.yaml   (drafts what the columns of two tables are)",
+                "then --schema FILE.yaml --nodes NODES --edges EDGES in place of a graph file, with dpar upload, dpar "
+                "graph "
+                "convert and dpar graph split; dpar predict takes --nodes and --edges"};
+      }
       return Get(reason.metadata, "field") == "ca" ? AuthorityHints() : std::vector<std::string>();
     case v1::INVALID_GRAPH:
+      if (reason.metadata.count("table") > 0) {
+        return {"correct the table or the schema; docs/your-data.md says what each type of column takes"};
+      }
       if (context.command == "graph inspect") {
-        return {"dpar graph convert FILE -o graph.npz   (reads GraphML and text files, which inspect does not)"};
+        return {"dpar graph convert FILE -o graph.npz   (reads GraphML, which inspect does not)"};
       }
       return {"dpar graph inspect FILE   (checks the file without sending it)"};
     case v1::UPLOAD_DIGEST_MISMATCH:
@@ -282,6 +292,16 @@ absl::Status CheckOutputFile(absl::string_view field, const std::string& path) {
     return InvalidField(field, absl::StrCat("cannot write '", path, "': ", std::strerror(errno)));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckGraphInput(absl::string_view field, const std::string& path) {
+  const absl::string_view name = absl::StripSuffix(path, ".gz");
+  if (absl::EndsWithIgnoreCase(name, ".csv") || absl::EndsWithIgnoreCase(name, ".tsv")) {
+    return MakeError(absl::StatusCode::kInvalidArgument, v1::INVALID_FIELD,
+                     absl::StrCat("'", path, "' is a table, and a graph file is expected"),
+                     {{"field", std::string(field)}, {"table", path}});
+  }
+  return CheckInputFile(field, path);
 }
 
 absl::Status CheckGraphOutput(absl::string_view field, const std::string& path) {

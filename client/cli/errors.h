@@ -42,6 +42,9 @@ nlohmann::ordered_json ErrorJson(const absl::Status& status, const ErrorContext&
 // Reports a failure to read, write or use a local file, as neither an unavailable server nor wrong usage.
 absl::Status AsLocal(const absl::Status& status);
 
+// CheckInputFile for a graph's file, which a table is not.
+absl::Status CheckGraphInput(absl::string_view field, const std::string& path);
+
 // INVALID_FIELD unless a file can be made at `path`: it is no directory, and its directory exists and is writable.
 absl::Status CheckOutputFile(absl::string_view field, const std::string& path);
 // The same for a graph's file, whose name must end in .npz or .sealed.

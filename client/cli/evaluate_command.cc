@@ -20,8 +20,8 @@ namespace {
 struct EvaluateArguments {
   std::string predictions;
   std::string graph;  // with the labels; or
-  std::string nodes;  // a table with the labels, and
-  std::string model;  // its schema
+  std::string nodes;  // a table with the labels
+  std::string model;  // has the schema of the table, and the names of classes
 };
 
 // Of one class.
@@ -127,17 +127,20 @@ absl::StatusOr<NamedGraph> OpenLabels(Session& session, const EvaluateArguments&
     if (arguments.graph.empty()) {
       return InvalidField("graph", "give --graph, or --nodes with --model");
     }
-    DPAR_RETURN_IF_ERROR(CheckInputFile("graph", arguments.graph));
-    return NamedGraph::OfFile(arguments.graph);
-  }
-  if (!arguments.graph.empty() || arguments.model.empty()) {
+    DPAR_RETURN_IF_ERROR(CheckGraphInput("graph", arguments.graph));
+    if (arguments.model.empty()) {
+      return NamedGraph::OfFile(arguments.graph);
+    }
+  } else if (!arguments.graph.empty() || arguments.model.empty()) {
     return InvalidField("nodes", "--nodes needs --model, whose schema names the label, and no --graph");
+  } else {
+    DPAR_RETURN_IF_ERROR(CheckInputFile("nodes", arguments.nodes));
   }
-  DPAR_RETURN_IF_ERROR(CheckInputFile("nodes", arguments.nodes));
   DPAR_RETURN_IF_ERROR(CheckInputFile("model", arguments.model));
   const auto model = ReadModelFile(arguments.model);
   DPAR_RETURN_IF_ERROR(AsLocal(model.status()));
-  return NamedGraph::OfTables(session, *model, {arguments.nodes, ""});
+  return arguments.nodes.empty() ? NamedGraph::OfFile(arguments.graph, *model)
+                                 : NamedGraph::OfTables(session, *model, {arguments.nodes, ""});
 }
 
 absl::StatusOr<int> RunEvaluate(Session& session, const EvaluateArguments& arguments) {
@@ -166,8 +169,9 @@ void AddEvaluateCommand(CLI::App& app, Command& chosen) {
   command->add_option("--predictions", arguments->predictions, "What dpar predict wrote (csv, npz or jsonl)")
       ->required();
   command->add_option("--graph", arguments->graph, "The graph that was predicted on, with labels; or");
-  command->add_option("--nodes", arguments->nodes, "the table of nodes that was predicted on, with labels,");
-  command->add_option("--model", arguments->model, "and the model, whose schema says what its columns are");
+  command->add_option("--nodes", arguments->nodes, "the table of nodes that was predicted on, with labels");
+  command->add_option("--model", arguments->model,
+                      "The model, whose schema names the columns and classes;\n--nodes needs it");
   command->footer(
       Examples("  dpar evaluate --predictions labels.csv --graph other.npz\n"
                "  dpar evaluate --predictions labels.csv --nodes new.csv --model out/model.npz"));

@@ -218,7 +218,7 @@ Json InspectionJson(const std::string& path, const GraphView& graph, const Impor
 }
 
 absl::StatusOr<int> RunInspect(Session& session, const std::string& path) {
-  DPAR_RETURN_IF_ERROR(CheckInputFile("file", path));
+  DPAR_RETURN_IF_ERROR(CheckGraphInput("file", path));
   const auto local = LocalGraph::Open(path);
   DPAR_RETURN_IF_ERROR(AsLocal(local.status()));
   const auto graph = local->View();

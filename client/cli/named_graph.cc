@@ -22,6 +22,16 @@ absl::StatusOr<NamedGraph> NamedGraph::OfFile(const std::string& path, const Mod
   if (!model.schema.empty()) {
     const absl::StatusOr<TableSchema> schema = ParseSchema(model.schema);
     DPAR_RETURN_IF_ERROR(AsLocal(schema.status()));
+    if (!named.names_.schema.empty()) {
+      const absl::StatusOr<TableSchema> own = ParseSchema(named.names_.schema);
+      DPAR_RETURN_IF_ERROR(AsLocal(own.status()));
+      const std::string difference = SchemaDifference(*schema, *own);
+      if (!difference.empty()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("'", path, "' was made with another schema than the model: ", difference,
+                         ". Give its tables with --nodes and --edges, which the model's schema encodes"));
+      }
+    }
     named.names_.classes = schema->classes;
   }
   return named;

@@ -18,7 +18,8 @@ namespace dpar {
 
 class NamedGraph {
  public:
-  // Classes go by the model's names, if it has a schema, or else by the file's.
+  // Classes go by the model's names, if it has a schema, or else by the file's. FAILED_PRECONDITION if the file has a
+  // schema too and it encodes rows otherwise.
   static absl::StatusOr<NamedGraph> OfFile(const std::string& path, const Model& model);
   // By the file's own names.
   static absl::StatusOr<NamedGraph> OfFile(const std::string& path);

@@ -214,10 +214,9 @@ void PrintOutcome(Session& session, const PredictArguments& arguments, const Pre
                                      FormatCount(outcome.labelled));
   }
   if (!arguments.output.empty() && outcome.labelled > 0) {
-    session.out() << "next       dpar evaluate --predictions " << arguments.output
-                  << (arguments.graph.empty()
-                          ? absl::StrCat(" --model ", arguments.model, " --nodes ", arguments.tables.files.nodes)
-                          : absl::StrCat(" --graph ", arguments.graph))
+    session.out() << "next       dpar evaluate --predictions " << arguments.output << " --model " << arguments.model
+                  << (arguments.graph.empty() ? absl::StrCat(" --nodes ", arguments.tables.files.nodes)
+                                              : absl::StrCat(" --graph ", arguments.graph))
                   << "\n";
   }
 }
@@ -252,7 +251,7 @@ absl::Status CheckFiles(const PredictArguments& arguments) {
   DPAR_RETURN_IF_ERROR(CheckInputFile("model", arguments.model));
   if (!arguments.tables.given()) {
     return arguments.graph.empty() ? InvalidField("graph", "give --graph, or tables with --nodes and --edges")
-                                   : CheckInputFile("graph", arguments.graph);
+                                   : CheckGraphInput("graph", arguments.graph);
   }
   if (!arguments.graph.empty()) {
     return InvalidField("graph", "give --graph or tables, not both");

@@ -29,11 +29,12 @@ PreparedUpload::Scratch::~Scratch() {
   std::filesystem::remove_all(path_, error);
 }
 
-absl::Status PreparedUpload::WriteCopy(const GraphView& graph) {
+absl::Status PreparedUpload::WriteCopy(Session& session, const GraphView& graph) {
   DPAR_ASSIGN_OR_RETURN(scratch_, Scratch::Make());
   path_ = absl::StrCat(scratch_->path(), "/graph.npz");
   sizes_ = graph.sizes;
-  return AsLocal(WriteGraphFile(path_, graph));
+  DPAR_RETURN_IF_ERROR(AsLocal(WriteGraphFile(path_, graph)));
+  return session.calls().cancelled() ? absl::CancelledError("the upload was stopped") : absl::OkStatus();
 }
 
 absl::StatusOr<PreparedUpload> PreparedUpload::OfTables(Session& session, const TableArguments& arguments,
@@ -43,7 +44,7 @@ absl::StatusOr<PreparedUpload> PreparedUpload::OfTables(Session& session, const 
   PreparedUpload prepared;
   prepared.schema_ = tables.names.schema;
   prepared.most_entries_ = tables.imported.graph.sizes.node_count * schema.max_entries();
-  DPAR_RETURN_IF_ERROR(prepared.WriteCopy(tables.imported.graph));
+  DPAR_RETURN_IF_ERROR(prepared.WriteCopy(session, tables.imported.graph));
   return prepared;
 }
 
@@ -70,7 +71,7 @@ absl::StatusOr<PreparedUpload> PreparedUpload::OfFile(Session& session, const st
   }
   if (!names->empty()) {
     DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
-    DPAR_RETURN_IF_ERROR(prepared.WriteCopy(imported->graph));
+    DPAR_RETURN_IF_ERROR(prepared.WriteCopy(session, imported->graph));
   }
   return prepared;
 }

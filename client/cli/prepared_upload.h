@@ -43,7 +43,7 @@ class PreparedUpload {
     std::string path_;
   };
 
-  absl::Status WriteCopy(const GraphView& graph);
+  absl::Status WriteCopy(Session& session, const GraphView& graph);
 
   std::string path_;
   PublicSizes sizes_;

@@ -3,6 +3,8 @@
 
 #include "client/cli/commands.h"
 #include "client/cli/errors.h"
+#include "client/cli/progress.h"
+#include "client/cli/tables.h"
 #include "client/sdk/input_file.h"
 #include "core/graph/text_output.h"
 #include "core/status_macros.h"
@@ -13,6 +15,7 @@ namespace {
 
 struct SchemaOptions {
   TableFiles files;
+  DraftOptions choices;
   std::string output;
 };
 
@@ -20,7 +23,12 @@ absl::StatusOr<int> RunSchema(Session& session, const SchemaOptions& options) {
   DPAR_RETURN_IF_ERROR(CheckInputFile("nodes", options.files.nodes));
   DPAR_RETURN_IF_ERROR(CheckInputFile("edges", options.files.edges));
   DPAR_RETURN_IF_ERROR(CheckOutputFile("output", options.output));
-  const auto draft = DraftSchema(options.files);
+  ProgressLine line(session.err(), session.terminal());
+  const auto draft = DraftSchema(options.files, options.choices, [&line](absl::string_view stage, double fraction) {
+    line.Update(TableProgressState(stage, fraction));
+    return true;
+  });
+  line.Finish();
   DPAR_RETURN_IF_ERROR(AsLocal(draft.status()));
   absl::StatusOr<TextOutput> file = TextOutput::Create(options.output);
   DPAR_RETURN_IF_ERROR(AsLocal(file.status()));
@@ -52,8 +60,12 @@ void AddSchemaCommand(CLI::App& group, Command& chosen) {
   command->add_option("NODES", options->files.nodes, "Table with a row for each node (csv or tsv, may be gzip)")
       ->required();
   command->add_option("EDGES", options->files.edges, "Table with a row for each edge")->required();
+  command->add_option("--id", options->choices.id, "Column of the ids (default: the first that can be)");
+  command->add_option("--label", options->choices.label, "Column to predict (default: a guess)");
   command->add_option("-o,--output", options->output, "Schema to write (.yaml)")->required();
-  command->footer(Examples("  dpar graph schema customers.csv transfers.csv -o people.schema.yaml"));
+  command->footer(
+      Examples("  dpar graph schema customers.csv transfers.csv -o people.schema.yaml\n"
+               "  dpar graph schema customers.csv transfers.csv --label churned -o people.schema.yaml"));
   command->callback([options, &chosen] { chosen = [options](Session& s) { return RunSchema(s, *options); }; });
 }
 

@@ -52,18 +52,9 @@ absl::StatusOr<int> SplitTableFiles(Session& session, const SplitOptions& option
   }
   DPAR_RETURN_IF_ERROR(CheckTableArguments(options.tables));
   DPAR_ASSIGN_OR_RETURN(const TableSchema schema, LoadSchema(options.tables, /*is_public=*/true));
+  DPAR_RETURN_IF_ERROR(CheckSplitOutputs(options.tables.files, options.train, options.test));
   DPAR_RETURN_IF_ERROR(MakeDirectory("train", options.train));
   DPAR_RETURN_IF_ERROR(MakeDirectory("test", options.test));
-  std::error_code error;
-  const std::filesystem::path source = std::filesystem::path(options.tables.files.nodes).parent_path();
-  for (const std::string& target : {options.train, options.test}) {
-    if (std::filesystem::equivalent(target, source.empty() ? "." : source, error)) {
-      return InvalidField("train", absl::StrCat("'", target, "' holds the tables; choose another directory"));
-    }
-  }
-  if (std::filesystem::equivalent(options.train, options.test, error)) {
-    return InvalidField("test", "--train and --test name the same directory");
-  }
   const auto split = SplitTables(schema, options.tables.files, options.test_share, random, options.train, options.test);
   DPAR_RETURN_IF_ERROR(AsLocal(split.status()));
   if (session.json()) {
@@ -87,7 +78,7 @@ absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
   if (options.tables.given()) {
     return SplitTableFiles(session, options, *random);
   }
-  DPAR_RETURN_IF_ERROR(CheckInputFile("file", options.input));
+  DPAR_RETURN_IF_ERROR(CheckGraphInput("file", options.input));
   DPAR_RETURN_IF_ERROR(CheckGraphOutput("train", options.train));
   DPAR_RETURN_IF_ERROR(CheckGraphOutput("test", options.test));
   if (options.train == options.test) {

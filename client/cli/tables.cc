@@ -65,16 +65,20 @@ absl::StatusOr<TableSchema> LoadSchema(const TableArguments& arguments, bool is_
   return schema;
 }
 
+ProgressState TableProgressState(absl::string_view stage, double fraction) {
+  ProgressState state;
+  state.stage = absl::StrCat("reading ", stage);
+  state.total = kPermille;
+  state.completed = static_cast<int64_t>(fraction * kPermille);
+  return state;
+}
+
 absl::StatusOr<TableGraph> LoadTables(Session& session, const TableSchema& schema, const TableFiles& files) {
   ProgressLine line(session.err(), session.terminal());
   absl::StatusOr<TableGraph> tables =
-      ReadTableGraph(schema, files, GraphLimits(), [&line](absl::string_view stage, double fraction) {
-        ProgressState state;
-        state.stage = absl::StrCat("reading ", stage);
-        state.total = kPermille;
-        state.completed = static_cast<int64_t>(fraction * kPermille);
-        line.Update(state);
-        return true;
+      ReadTableGraph(schema, files, GraphLimits(), [&](absl::string_view stage, double fraction) {
+        line.Update(TableProgressState(stage, fraction));
+        return !session.calls().cancelled();
       });
   line.Finish();
   DPAR_RETURN_IF_ERROR(AsLocal(tables.status()));

@@ -7,6 +7,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/cli/progress.h"
 #include "client/cli/session.h"
 #include "core/table/schema.h"
 #include "core/table/table_graph.h"
@@ -33,6 +34,9 @@ absl::Status CheckTableArguments(const TableArguments& arguments);
 
 // Reads the schema. A draft with open questions is refused, unless they are accepted as observed or the data is public.
 absl::StatusOr<TableSchema> LoadSchema(const TableArguments& arguments, bool is_public);
+
+// What a TableProgress is told, for a line of progress.
+ProgressState TableProgressState(absl::string_view stage, double fraction);
 
 // Reads the tables with progress on stderr, and says there what became 'other' and which edges were left out.
 absl::StatusOr<TableGraph> LoadTables(Session& session, const TableSchema& schema, const TableFiles& files);

@@ -3,13 +3,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "client/cli/testing/command_run.h"
 #include "core/graph/local_graph.h"
 #include "core/infer/model.h"
@@ -20,6 +27,7 @@ namespace {
 using testing::CommandRun;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 using testing::RunCommand;
 
@@ -81,7 +89,7 @@ TEST_F(TablesTest, ADraftAsksAndIsRefusedUntilItIsAnswered) {
   const CommandRun drafted =
       RunCommand({"graph", "schema", Path("accounts.csv"), Path("transfers.csv"), "-o", Path("draft.yaml")});
   ASSERT_EQ(drafted.exit_code, 0) << drafted.err;
-  EXPECT_THAT(drafted.out, HasSubstr("seen. Declare a range that is public knowledge, such as 0 to 200"));
+  EXPECT_THAT(drafted.out, HasSubstr("age: 0 to 110 holds what was seen. Declare a range that is public knowledge"));
   const auto draft = ParseSchema(Bytes("draft.yaml"));
   ASSERT_TRUE(draft.ok()) << draft.status();
   EXPECT_EQ(draft->id, "account");
@@ -93,7 +101,7 @@ TEST_F(TablesTest, ADraftAsksAndIsRefusedUntilItIsAnswered) {
     kinds.push_back(absl::StrCat(column.name, static_cast<int>(column.type)));
   }
   EXPECT_THAT(kinds, ElementsAre("age0", "balance0", "logins0", "opened3", "country1", "branch1", "card2", "purpose4",
-                                 "phone0"));
+                                 "phone6"));
   const CommandRun refused = Convert("draft.yaml");
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr("open questions"));
@@ -151,6 +159,32 @@ TEST_F(TablesTest, TablesAreSplitAsTheGraphIs) {
       << "it would overwrite the tables";
 }
 
+TEST_F(TablesTest, ASplitOverwritesNothing) {
+  for (const char* directory : {"n", "e", "x"}) {
+    std::filesystem::create_directories(Path(directory));
+  }
+  std::filesystem::copy_file(Path("accounts.csv"), Path("n/data.csv"));
+  std::filesystem::copy_file(Path("transfers.csv"), Path("e/data.csv"));
+  std::filesystem::copy_file(Path("transfers.csv"), Path("x/transfers.csv"));
+  const std::string transfers = Bytes("transfers.csv");
+  const auto refusal = [this](const std::string& nodes, const std::string& edges, const std::string& train) {
+    const CommandRun run =
+        RunCommand({"graph", "split", "--schema", Path("accounts.schema.yaml"), "--nodes", Path(nodes), "--edges",
+                    Path(edges), "--train", Path(train), "--test", Path("test")});
+    EXPECT_EQ(run.exit_code, 2) << run.out;
+    EXPECT_FALSE(std::filesystem::exists(Path("test"))) << "refused before anything is written";
+    return run.err;
+  };
+  EXPECT_THAT(refusal("n/data.csv", "e/data.csv", "train"), HasSubstr("two parts would be written to"));
+  EXPECT_THAT(refusal("accounts.csv", "x/transfers.csv", "x"), HasSubstr("holds the tables"));
+  EXPECT_THAT(refusal("accounts.csv", "x/transfers.csv", "n/../x"), HasSubstr("holds the tables"));
+  EXPECT_THAT(refusal("accounts.csv", "x/transfers.csv", "test/../test"), HasSubstr("the same directory"));
+  std::filesystem::create_symlink(Path("transfers.csv"), Path("n/transfers.csv"));
+  EXPECT_THAT(refusal("accounts.csv", "transfers.csv", "n"), HasSubstr("would overwrite the table"));
+  EXPECT_EQ(Bytes("x/transfers.csv"), transfers);
+  EXPECT_EQ(Bytes("transfers.csv"), transfers);
+}
+
 TEST_F(TablesTest, PredictionsHaveIdsAndClassNames) {
   WriteModel();
   const CommandRun run = RunCommand({"predict", "--model", Path("model.npz"), "--nodes", Path("accounts.csv"),
@@ -177,6 +211,40 @@ TEST_F(TablesTest, PredictionsHaveIdsAndClassNames) {
   EXPECT_EQ(Bytes("r.csv"), Bytes("p.csv"));
 }
 
+TEST_F(TablesTest, TheNextCommandAfterAPredictionReadsIt) {
+  WriteModel();
+  ASSERT_EQ(Convert("accounts.schema.yaml").exit_code, 0);
+  const auto graph = LocalGraph::Open(Path("g.npz"));
+  ASSERT_TRUE(graph.ok());
+  ASSERT_EQ(WriteLocalGraph(Path("plain.npz"), *graph->View(), {}), absl::OkStatus());
+  const CommandRun run = RunCommand({"predict", "--model", Path("model.npz"), "--graph", Path("plain.npz"), "-o",
+                                     Path("p.csv"), "--propagation", "none"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::string mark = "next       dpar ";
+  ASSERT_THAT(run.out, HasSubstr(mark));
+  const size_t begin = run.out.find(mark) + mark.size();
+  const std::vector<std::string> next = absl::StrSplit(run.out.substr(begin, run.out.find('\n', begin) - begin), ' ');
+  const CommandRun evaluated = RunCommand(next);
+  ASSERT_EQ(evaluated.exit_code, 0) << evaluated.err;
+  EXPECT_THAT(evaluated.out, HasSubstr("business"));
+}
+
+TEST_F(TablesTest, AGraphFileOfAnotherSchemaIsRefusedWithTheColumn) {
+  WriteModel();
+  const auto refusal = [this](const std::string& from, const std::string& to) {
+    const std::string schema = absl::StrReplaceAll(Bytes("accounts.schema.yaml"), {{from, to}});
+    EXPECT_NE(schema, Bytes("accounts.schema.yaml"));
+    Write("other.yaml", schema);
+    EXPECT_EQ(Convert("other.yaml").exit_code, 0);
+    const CommandRun run = RunCommand({"predict", "--model", Path("model.npz"), "--graph", Path("g.npz")});
+    EXPECT_EQ(run.exit_code, 1);
+    return run.err;
+  };
+  EXPECT_THAT(refusal("[0, 120]", "[0, 130]"), HasSubstr("another schema than the model: column age differs"));
+  EXPECT_THAT(refusal("[AT, BE,", "[BE, AT,"), HasSubstr("column country differs"));
+  EXPECT_THAT(refusal("[private, business, dormant]", "[business, private, dormant]"), HasSubstr("the classes differ"));
+}
+
 TEST_F(TablesTest, ATableThatDoesNotFitTheModelIsRefusedWithTheColumn) {
   WriteModel();
   const auto refusal = [this](const std::string& from, const std::string& to) {
@@ -188,6 +256,64 @@ TEST_F(TablesTest, ATableThatDoesNotFitTheModelIsRefusedWithTheColumn) {
   };
   EXPECT_THAT(refusal(",age,", ",years,"), HasSubstr("new.csv line 1, column years: the schema does not know it"));
   EXPECT_THAT(refusal(",business,", ",gold,"), HasSubstr("column segment: 'gold' is not among its 3 classes"));
+}
+
+TEST_F(TablesTest, ATableWhereAGraphFileIsExpectedLeadsToItsSchema) {
+  WriteModel();
+  const std::string table = Path("accounts.csv");
+  const std::vector<std::vector<std::string>> commands = {
+      {"graph", "inspect", table},
+      {"graph", "convert", table, "-o", Path("g.npz")},
+      {"graph", "split", table, "--train", Path("a.npz"), "--test", Path("b.npz")},
+      {"upload", table},
+      {"predict", "--model", Path("model.npz"), "--graph", table},
+      {"evaluate", "--predictions", table, "--graph", table}};
+  for (const std::vector<std::string>& command : commands) {
+    const CommandRun run = RunCommand(command);
+    EXPECT_EQ(run.exit_code, 2) << command[0];
+    EXPECT_THAT(run.err, HasSubstr("try: dpar graph schema NODES EDGES"));
+    EXPECT_THAT(run.err, HasSubstr("--schema FILE.yaml --nodes NODES --edges EDGES"));
+    EXPECT_THAT(run.err, Not(HasSubstr("try: dpar graph inspect")));
+    EXPECT_THAT(run.err, Not(HasSubstr("try: dpar graph convert")));
+  }
+}
+
+TEST_F(TablesTest, ATableThatIsRefusedIsNotSentToInspect) {
+  Write("accounts.csv", absl::StrCat(Bytes("accounts.csv"), "AC-9999999\n"));
+  const CommandRun run = Convert("accounts.schema.yaml");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.err, HasSubstr("accounts.csv line 402: 1 fields"));
+  EXPECT_THAT(run.err, HasSubstr("correct the table or the schema"));
+  EXPECT_THAT(run.err, Not(HasSubstr("inspect")));
+}
+
+void OnInterrupt(int /*signal*/) {}
+
+TEST_F(TablesTest, AnInterruptedUploadLeavesNoCopyBehind) {
+  ASSERT_EQ(RunCommand({"graph", "generate", "--tables", directory_, "--nodes", "30000", "--seed", "5"}).exit_code, 0);
+  std::filesystem::create_directories(Path("scratch"));
+  ASSERT_EQ(::setenv("TMPDIR", Path("scratch").c_str(), 1), 0);
+  const auto old = std::signal(SIGINT, OnInterrupt);  // for an interrupt that nothing waits for
+  sigset_t mask;
+  sigemptyset(&mask);
+  sigaddset(&mask, SIGINT);
+  std::atomic<bool> stop = false;
+  std::thread watcher([&] {
+    pthread_sigmask(SIG_BLOCK, &mask, nullptr);
+    while (!stop && std::filesystem::is_empty(Path("scratch"))) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    ::kill(::getpid(), SIGINT);
+  });
+  const CommandRun run = RunCommand({"upload", "--schema", Path("accounts.schema.yaml"), "--nodes",
+                                     Path("accounts.csv"), "--edges", Path("transfers.csv")});
+  stop = true;
+  watcher.join();
+  std::signal(SIGINT, old);
+  ::unsetenv("TMPDIR");
+  EXPECT_EQ(run.exit_code, 130) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("the upload was stopped"));
+  EXPECT_TRUE(std::filesystem::is_empty(Path("scratch")));
 }
 
 TEST_F(TablesTest, InspectNotesFeaturesThatSuitNoDefault) {

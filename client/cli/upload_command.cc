@@ -223,7 +223,6 @@ std::string KeepDigestKey(Session& session, const v1::FinishUploadResponse& resp
 }
 
 absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const PreparedUpload& prepared) {
-  const Interrupt interrupt([&session] { session.calls().Cancel(); });
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(""));
   DPAR_ASSIGN_OR_RETURN(const v1::ServerInfo info, connection->GetServerInfo());
@@ -283,7 +282,7 @@ absl::Status CheckArguments(const UploadArguments& arguments) {
   if (!arguments.tables.given()) {
     return arguments.path.empty()
                ? InvalidField("file", "give a graph file, or tables with --schema, --nodes and --edges")
-               : CheckInputFile("file", arguments.path);
+               : CheckGraphInput("file", arguments.path);
   }
   if (!arguments.path.empty() || arguments.classes.has_value()) {
     return InvalidField("file", "give a graph file or tables, not both; the schema states the classes of tables");
@@ -293,6 +292,8 @@ absl::Status CheckArguments(const UploadArguments& arguments) {
 
 absl::StatusOr<int> RunUpload(Session& session, const UploadArguments& arguments) {
   DPAR_RETURN_IF_ERROR(CheckArguments(arguments));
+  // Before the copy to upload is written: an interrupted upload removes it.
+  const Interrupt interrupt([&session] { session.calls().Cancel(); });
   DPAR_ASSIGN_OR_RETURN(const PreparedUpload prepared,
                         arguments.tables.given()
                             ? PreparedUpload::OfTables(session, arguments.tables, arguments.is_public)

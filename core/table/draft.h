@@ -16,9 +16,17 @@ struct SchemaDraft {
   std::vector<SchemaQuestion> questions;
 };
 
-// Errors are those of TableReader; INVALID_ARGUMENT / INVALID_GRAPH if no column can be the id, or if the edge table
-// has no two columns of ids.
-absl::StatusOr<SchemaDraft> DraftSchema(const TableFiles& files);
+// Columns of the node table; empty: guessed.
+struct DraftOptions {
+  std::string id;
+  std::string label;
+};
+
+// `yaml` is a schema. Errors are those of TableReader; INVALID_ARGUMENT / INVALID_GRAPH if no column can be the id or
+// the label, if none is left to learn from, or if the edge table has no two columns of ids; CANCELLED once `progress`
+// says no.
+absl::StatusOr<SchemaDraft> DraftSchema(const TableFiles& files, const DraftOptions& options,
+                                        const TableProgress& progress);
 
 }  // namespace dpar
 

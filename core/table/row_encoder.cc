@@ -16,17 +16,6 @@
 namespace dpar {
 namespace {
 
-constexpr size_t kMaxShownBytes = 40;
-
-// A cell's text for a message to the owner of the file.
-std::string Shown(absl::string_view cell) {
-  size_t length = std::min(cell.size(), kMaxShownBytes);
-  while (length < cell.size() && length > 0 && (static_cast<uint8_t>(cell[length]) & 0xc0) == 0x80) {
-    --length;  // whole characters only
-  }
-  return absl::StrCat("'", cell.substr(0, length), length < cell.size() ? "..." : "", "'");
-}
-
 void Add(int32_t column, double value, RowEncoder::Row& row) {
   if (value != 0) {
     row.columns.push_back(column);
@@ -154,14 +143,15 @@ absl::StatusOr<bool> RowEncoder::EncodeColumn(const TableReader& table, size_t i
   switch (column.type) {
     case ColumnType::kNumber:
       if (!ParseNumber(cell, table.separator(), number)) {
-        return table.RefuseColumn(column.name, absl::StrCat(Shown(cell), " is text; expected a number such as 1234.5"));
+        return table.RefuseColumn(column.name,
+                                  absl::StrCat(ShownCell(cell), " is text; expected a number such as 1234.5"));
       }
       EncodePosition(source, number, index, row);
       return true;
     case ColumnType::kDate:
       if (!ParseDate(cell, number)) {
         return table.RefuseColumn(column.name,
-                                  absl::StrCat(Shown(cell), " is not a date; expected one such as 2024-12-31"));
+                                  absl::StrCat(ShownCell(cell), " is not a date; expected one such as 2024-12-31"));
       }
       EncodePosition(source, number, index, row);
       return true;
@@ -203,7 +193,7 @@ absl::Status RowEncoder::ReadBracketed(const TableReader& table, const Source& s
         column.name, absl::StrCat(what, "; expected ", column.width, " numbers in brackets, such as [0.5, -1.25]"));
   };
   if (cell.size() < 2 || cell.front() != '[' || cell.back() != ']') {
-    return wrong(absl::StrCat(Shown(cell), " is not in brackets"));
+    return wrong(absl::StrCat(ShownCell(cell), " is not in brackets"));
   }
   cell = cell.substr(1, cell.size() - 2);
   constexpr absl::string_view kBetween = " ,;\t\r\n";
@@ -212,7 +202,7 @@ absl::Status RowEncoder::ReadBracketed(const TableReader& table, const Source& s
     const size_t stop = std::min(cell.find_first_of(kBetween, at), cell.size());
     double value = 0;
     if (!ParseNumber(cell.substr(at, stop - at), ',', value)) {
-      return wrong(absl::StrCat(Shown(cell.substr(at, stop - at)), " is not a number"));
+      return wrong(absl::StrCat(ShownCell(cell.substr(at, stop - at)), " is not a number"));
     }
     vector_.push_back(value);
     at = cell.find_first_not_of(kBetween, stop);
@@ -236,7 +226,7 @@ absl::StatusOr<bool> RowEncoder::EncodeVector(const TableReader& table, const So
     const absl::string_view cell = table.fields()[source.fields[i]];
     double value = 0;
     if (!ParseNumber(cell, table.separator(), value)) {
-      return table.RefuseColumn(column.parts[i], absl::StrCat(Shown(cell),
+      return table.RefuseColumn(column.parts[i], absl::StrCat(ShownCell(cell),
                                                               " is not a number; a vector is whole, or all "
                                                               "of its columns are missing"));
     }

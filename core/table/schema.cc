@@ -118,6 +118,32 @@ std::string CanonicalSchema(const TableSchema& schema) {
   return json.dump();
 }
 
+std::string SchemaDifference(const TableSchema& a, const TableSchema& b) {
+  if (a.classes != b.classes) {
+    return "the classes differ";
+  }
+  const auto encoded = [](const TableSchema& schema) {
+    std::vector<const ColumnSchema*> columns;
+    for (const ColumnSchema& column : schema.columns) {
+      if (column.type != ColumnType::kIgnore) {
+        columns.push_back(&column);
+      }
+    }
+    return columns;
+  };
+  const std::vector<const ColumnSchema*> first = encoded(a);
+  const std::vector<const ColumnSchema*> second = encoded(b);
+  for (size_t i = 0; i < std::max(first.size(), second.size()); ++i) {
+    if (i >= first.size() || i >= second.size()) {
+      return absl::StrCat("column ", (i < first.size() ? first : second)[i]->name, " differs");
+    }
+    if (first[i]->name != second[i]->name || DescribeColumn(*first[i]) != DescribeColumn(*second[i])) {
+      return absl::StrCat("column ", first[i]->name, " differs");
+    }
+  }
+  return "";
+}
+
 absl::Status CheckAnswered(const TableSchema& schema) {
   if (schema.questions.empty()) {
     return absl::OkStatus();
@@ -136,8 +162,11 @@ absl::Status CheckAnswered(const TableSchema& schema) {
 
 TableSchema AcceptObserved(TableSchema schema) {
   for (const SchemaQuestion& question : schema.questions) {
-    if (std::find(schema.accepted_observed.begin(), schema.accepted_observed.end(), question.column) ==
-        schema.accepted_observed.end()) {
+    const auto column = std::find_if(schema.columns.begin(), schema.columns.end(),
+                                     [&](const ColumnSchema& one) { return one.name == question.column; });
+    const bool is_ignored = column != schema.columns.end() && column->type == ColumnType::kIgnore;
+    if (!is_ignored && std::find(schema.accepted_observed.begin(), schema.accepted_observed.end(), question.column) ==
+                           schema.accepted_observed.end()) {
       schema.accepted_observed.push_back(question.column);
     }
   }

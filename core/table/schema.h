@@ -65,9 +65,14 @@ absl::StatusOr<TableSchema> ParseSchema(absl::string_view text);
 // JSON with a fixed order and spelling, and without questions: one text for what ParseSchema reads alike.
 std::string CanonicalSchema(const TableSchema& schema);
 
+// Where two schemas first encode a row otherwise: "the classes differ" or "column age differs"; empty if they encode
+// alike. Columns count in their order, and those that are ignored do not.
+std::string SchemaDifference(const TableSchema& a, const TableSchema& b);
+
 // FAILED_PRECONDITION naming the open questions, if there are any.
 absl::Status CheckAnswered(const TableSchema& schema);
-// Answers every question with what the draft has read off the data, and notes that.
+// Answers every question with what the draft has read off the data, and notes that. Of an ignored column, that is
+// nothing.
 TableSchema AcceptObserved(TableSchema schema);
 
 // What a server takes: a canonical form without open questions that gives these sizes.

@@ -134,5 +134,23 @@ TEST(SchemaTest, DatesAreThoseOfTheCalendar) {
   }
 }
 
+TEST(SchemaTest, TheFirstDifferenceIsNamed) {
+  const TableSchema bank = *ParseSchema(kBank);
+  TableSchema other = bank;
+  other.accepted_observed = {"age"};
+  other.id = "number";
+  other.columns.emplace(other.columns.begin())->name = "note";
+  EXPECT_EQ(SchemaDifference(bank, other), "") << "rows are encoded alike";
+  other.columns[1].high += 1;
+  EXPECT_EQ(SchemaDifference(bank, other), absl::StrCat("column ", bank.columns[0].name, " differs"));
+  other = bank;
+  other.columns.emplace_back().name = "more";
+  other.columns.back().type = ColumnType::kFlag;
+  EXPECT_EQ(SchemaDifference(bank, other), "column more differs");
+  EXPECT_EQ(SchemaDifference(other, bank), "column more differs");
+  other.classes.pop_back();
+  EXPECT_EQ(SchemaDifference(bank, other), "the classes differ");
+}
+
 }  // namespace
 }  // namespace dpar

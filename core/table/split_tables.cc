@@ -2,10 +2,12 @@
 
 #include <filesystem>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "core/error.h"
 #include "core/graph/split.h"
 #include "core/graph/text_output.h"
 #include "core/status_macros.h"
@@ -21,6 +23,21 @@ std::string PathIn(const std::string& directory, const std::string& file) {
     name.resize(name.size() - 3);
   }
   return (std::filesystem::path(directory) / name).string();
+}
+
+// Also if neither is there yet, or if a link leads to it.
+bool IsSamePath(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code error;
+  if (std::filesystem::equivalent(a, b, error)) {
+    return true;
+  }
+  const std::filesystem::path first = std::filesystem::weakly_canonical(std::filesystem::absolute(a, error), error);
+  return first == std::filesystem::weakly_canonical(std::filesystem::absolute(b, error), error);
+}
+
+std::filesystem::path DirectoryOf(const std::string& file) {
+  const std::filesystem::path parent = std::filesystem::path(file).parent_path();
+  return parent.empty() ? "." : parent;
 }
 
 absl::StatusOr<size_t> NeedColumn(const TableReader& table, const std::string& name) {
@@ -39,7 +56,7 @@ absl::StatusOr<IdIndex> ReadIds(const TableSchema& schema, const std::string& pa
       return ids;
     }
     if (!ids.Add(table.fields()[id]).has_value()) {
-      return table.RefuseColumn(schema.id, absl::StrCat("the id '", table.fields()[id], "' stands twice"));
+      return table.RefuseColumn(schema.id, absl::StrCat("the id ", ShownCell(table.fields()[id]), " stands twice"));
     }
   }
 }
@@ -68,9 +85,42 @@ struct Parts {
 
 }  // namespace
 
+absl::Status CheckSplitOutputs(const TableFiles& files, const std::string& train_directory,
+                               const std::string& test_directory) {
+  for (const std::string& target : {train_directory, test_directory}) {
+    const char* const flag = target == train_directory ? "train" : "test";
+    for (const std::string& table : {files.nodes, files.edges}) {
+      if (IsSamePath(target, DirectoryOf(table))) {
+        return InvalidField(flag, absl::StrCat("'", target, "' holds the tables; choose another directory"));
+      }
+    }
+  }
+  if (IsSamePath(train_directory, test_directory)) {
+    return InvalidField("test", "--train and --test name the same directory");
+  }
+  const std::vector<std::string> outputs = {PathIn(train_directory, files.nodes), PathIn(train_directory, files.edges),
+                                            PathIn(test_directory, files.nodes), PathIn(test_directory, files.edges)};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    for (const std::string& table : {files.nodes, files.edges}) {
+      if (IsSamePath(outputs[i], table)) {
+        return InvalidField(i < 2 ? "train" : "test", absl::StrCat("'", outputs[i], "' would overwrite the table '",
+                                                                   table, "'; choose another directory"));
+      }
+    }
+    for (size_t other = 0; other < i; ++other) {
+      if (IsSamePath(outputs[i], outputs[other])) {
+        return InvalidField("edges", absl::StrCat("two parts would be written to '", outputs[i],
+                                                  "', since files keep their names; rename one of the tables"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<TableSplit> SplitTables(const TableSchema& schema, const TableFiles& files, double test_share,
                                        RandomSource& random, const std::string& train_directory,
                                        const std::string& test_directory) {
+  DPAR_RETURN_IF_ERROR(CheckSplitOutputs(files, train_directory, test_directory));
   DPAR_ASSIGN_OR_RETURN(const IdIndex ids, ReadIds(schema, files.nodes));
   DPAR_ASSIGN_OR_RETURN(const SlotSplit slots, SplitSlots(ids.size(), test_share, random));
   std::vector<bool> is_test(static_cast<size_t>(ids.size()), false);

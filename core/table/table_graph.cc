@@ -11,13 +11,10 @@
 #include "core/status_macros.h"
 #include "core/table/id_index.h"
 #include "core/table/row_encoder.h"
+#include "core/table/table_meter.h"
 
 namespace dpar {
 namespace {
-
-constexpr int64_t kRecordsPerQuestion = 1 << 14;
-
-absl::Status Stopped() { return absl::CancelledError("reading the tables was stopped"); }
 
 absl::StatusOr<size_t> NeedColumn(const TableReader& table, absl::string_view name, absl::string_view what) {
   const std::optional<size_t> found = table.FindColumn(name);
@@ -25,23 +22,6 @@ absl::StatusOr<size_t> NeedColumn(const TableReader& table, absl::string_view na
                            : table.RefuseColumn(name, absl::StrCat("the schema names it as ", what,
                                                                    ", and the table does not have it"));
 }
-
-// Asks `progress` now and then.
-class Meter {
- public:
-  Meter(const TableProgress& progress, absl::string_view stage) : progress_(progress), stage_(stage) {}
-
-  absl::Status Count(const TableReader& table) {
-    return ++records_ % kRecordsPerQuestion != 1 || progress_(stage_, table.fraction()) ? absl::OkStatus() : Stopped();
-  }
-
-  absl::Status Finish() const { return progress_(stage_, 1) ? absl::OkStatus() : Stopped(); }
-
- private:
-  const TableProgress& progress_;
-  absl::string_view stage_;
-  int64_t records_ = 0;
-};
 
 class Assembly {
  public:
@@ -77,7 +57,7 @@ class Assembly {
     DPAR_ASSIGN_OR_RETURN(RowEncoder encoder, RowEncoder::Make(schema_, table));
     DPAR_ASSIGN_OR_RETURN(const size_t id, NeedColumn(table, schema_.id, "the id"));
     const std::optional<size_t> label = table.FindColumn(schema_.label);
-    Meter meter(progress_, "nodes");
+    TableMeter meter(progress_, "nodes");
     RowEncoder::Row row;
     int64_t entries = 0;
     while (true) {
@@ -120,7 +100,7 @@ class Assembly {
     for (int32_t row = 0; row <= first; ++row) {
       DPAR_RETURN_IF_ERROR(again.Next().status());
     }
-    return table.RefuseColumn(schema_.id, absl::StrCat("the id '", id, "' stands in line ", again.line(),
+    return table.RefuseColumn(schema_.id, absl::StrCat("the id ", ShownCell(id), " stands in line ", again.line(),
                                                        " already; a node is one row, and its id is its own"));
   }
 
@@ -128,8 +108,9 @@ class Assembly {
     const absl::string_view name = field.has_value() ? table.fields()[*field] : absl::string_view();
     const auto found = classes_.find(name);
     if (found == classes_.end() && !IsMissing(name)) {
-      return table.RefuseColumn(schema_.label, absl::StrCat("'", name, "' is not among its ", schema_.classes.size(),
-                                                            " classes; leave it empty if the class is not known"));
+      return table.RefuseColumn(schema_.label,
+                                absl::StrCat(ShownCell(name), " is not among its ", schema_.classes.size(),
+                                             " classes; leave it empty if the class is not known"));
     }
     graph().labels.push_back(found == classes_.end() ? kUnlabelled : found->second);
     return absl::OkStatus();
@@ -141,11 +122,11 @@ class Assembly {
       TableReport::Others& others = others_[index];
       if (others.count++ == 0) {
         others.column = column.name;
-        others.first =
-            std::string(table
-                            .RefuseColumn(column.name, absl::StrCat("'", table.fields()[*table.FindColumn(column.name)],
-                                                                    "' ", Reason(column), "; it becomes 'other'"))
-                            .message());
+        others.first = std::string(
+            table
+                .RefuseColumn(column.name, absl::StrCat(ShownCell(table.fields()[*table.FindColumn(column.name)]), " ",
+                                                        Reason(column), "; it becomes 'other'"))
+                .message());
       }
     }
   }
@@ -169,7 +150,7 @@ class Assembly {
     DPAR_ASSIGN_OR_RETURN(TableReader table, TableReader::Open(files_.edges));
     DPAR_ASSIGN_OR_RETURN(const size_t source, NeedColumn(table, schema_.source, "an edge's source"));
     DPAR_ASSIGN_OR_RETURN(const size_t target, NeedColumn(table, schema_.target, "an edge's target"));
-    Meter meter(progress_, "edges");
+    TableMeter meter(progress_, "edges");
     std::vector<Edge> edges;
     while (true) {
       DPAR_ASSIGN_OR_RETURN(const bool found, table.Next());
@@ -184,11 +165,12 @@ class Assembly {
         edges.push_back({*from, *to});
       } else if (++result_.report.unknown_edges == 1) {
         const size_t unknown = from.has_value() ? target : source;
-        result_.report.first_unknown = std::string(
-            table
-                .RefuseColumn(table.header()[unknown],
-                              absl::StrCat("no node has the id '", table.fields()[unknown], "'; the edge is left out"))
-                .message());
+        result_.report.first_unknown =
+            std::string(table
+                            .RefuseColumn(table.header()[unknown],
+                                          absl::StrCat("no node has the id ", ShownCell(table.fields()[unknown]),
+                                                       "; the edge is left out"))
+                            .message());
       }
       if (static_cast<int64_t>(edges.size()) > limits_.max_edges) {
         return LimitError("max_edges", limits_.max_edges);
@@ -204,7 +186,7 @@ class Assembly {
     features.offsets.reserve(rows + 1);
     features.columns.reserve(entries_);
     features.values.reserve(entries_);
-    Meter meter(progress_, "features");
+    TableMeter meter(progress_, "features");
     RowEncoder::Row row;
     while (true) {
       DPAR_ASSIGN_OR_RETURN(const bool found, table.Next());

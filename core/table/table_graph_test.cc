@@ -286,5 +286,20 @@ TEST(TableGraphTest, ReadingTakesAtMostOneAndAHalfTimesTheResult) {
   EXPECT_GE(share, 1.0);
 }
 
+TEST(TableGraphTest, CellsInMessagesAreShownSafely) {
+  const std::string cell = absl::StrCat("\x1b[2J", std::string(500, 'z'));
+  const auto is_safe = [](const std::string& message) {
+    return message.find('\x1b') == std::string::npos && message.size() < 300 &&
+           message.find("\\x1b[2J") != std::string::npos;
+  };
+  const auto graph = Read(kSchema, absl::StrCat("id,y,x\n1,a,", cell, "\n"), absl::StrCat("s,t\n1,", cell, "\n"));
+  ASSERT_TRUE(graph.ok()) << graph.status();
+  ASSERT_EQ(graph->report.others.size(), 1U);
+  EXPECT_TRUE(is_safe(graph->report.others[0].first)) << graph->report.others[0].first;
+  EXPECT_TRUE(is_safe(graph->report.first_unknown)) << graph->report.first_unknown;
+  EXPECT_TRUE(is_safe(Fault(absl::StrCat("id,y,x\n1,", cell, ",p\n"), "s,t\n")));
+  EXPECT_TRUE(is_safe(Fault("id,y,x\n\x1b[2J,a,p\n\x1b[2J,a,p\n", "s,t\n")));
+}
+
 }  // namespace
 }  // namespace dpar

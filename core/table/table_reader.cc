@@ -69,7 +69,7 @@ size_t TakeQuoted(absl::string_view record, size_t at, std::string& text) {
 
 absl::Status FileError(absl::string_view file, int64_t line, absl::string_view what) {
   return MakeError(absl::StatusCode::kInvalidArgument, v1::INVALID_GRAPH, what,
-                   {{"array", std::string(file)}, {"position", absl::StrCat(line)}});
+                   {{"table", std::string(file)}, {"line", absl::StrCat(line)}});
 }
 
 }  // namespace
@@ -306,6 +306,32 @@ absl::Status TableReader::Refuse(absl::string_view fault) const {
 absl::Status TableReader::RefuseColumn(absl::string_view column, absl::string_view fault) const {
   return FileError(file_name_, record_line_,
                    absl::StrCat(file_name_, " line ", record_line_, ", column ", column, ": ", fault));
+}
+
+std::string ShownCell(absl::string_view cell) {
+  constexpr size_t kMaxShownBytes = 40;
+  std::string shown = "'";
+  size_t at = 0;
+  while (at < cell.size()) {
+    size_t end = at + 1;
+    while (end < cell.size() && (static_cast<uint8_t>(cell[end]) & 0xc0) == 0x80) {
+      ++end;  // whole characters only
+    }
+    if (end > kMaxShownBytes) {
+      break;
+    }
+    const absl::string_view character = cell.substr(at, end - at);
+    const bool is_c1_control = character >= "\u0080" && character <= "\u009F";
+    if (IsPlainText(character) && !is_c1_control) {
+      absl::StrAppend(&shown, character);
+    } else {
+      for (const char byte : character) {
+        absl::StrAppend(&shown, "\\x", absl::Hex(static_cast<uint8_t>(byte), absl::kZeroPad2));
+      }
+    }
+    at = end;
+  }
+  return absl::StrCat(shown, at < cell.size() ? "..." : "", "'");
 }
 
 std::string CsvField(absl::string_view text) {

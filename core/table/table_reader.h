@@ -88,6 +88,10 @@ class TableReader {
   char separator_ = ',';
 };
 
+// A cell for a message to the owner of the file: in quotes, at most 40 bytes of it, and with whatever a terminal could
+// take for a command as \xNN.
+std::string ShownCell(absl::string_view cell);
+
 // A field as CSV: in quotes where it needs them.
 std::string CsvField(absl::string_view text);
 

@@ -114,5 +114,13 @@ TEST(Utf8Test, KnowsWellFormedTextAlone) {
   }
 }
 
+TEST(TableReaderTest, ACellIsShownShortAndWithoutCommandsToATerminal) {
+  EXPECT_EQ(ShownCell("plain \u00e9"), "'plain \u00e9'");
+  EXPECT_EQ(ShownCell("\x1b[2Jx\n\x7f"), "'\\x1b[2Jx\\x0a\\x7f'");
+  EXPECT_EQ(ShownCell("\u009b2J\u202eabc"), "'\\xc2\\x9b2J\\xe2\\x80\\xaeabc'");
+  EXPECT_EQ(ShownCell(std::string(41, 'a')), absl::StrCat("'", std::string(40, 'a'), "...'"));
+  EXPECT_EQ(ShownCell(absl::StrCat(std::string(39, 'a'), "\u00e9")), absl::StrCat("'", std::string(39, 'a'), "...'"));
+}
+
 }  // namespace
 }  // namespace dpar
