@@ -107,6 +107,8 @@ TEST_F(TablesTest, ADraftNeedsItsAnswersAndTheCertificateSaysWhatWasReadOffTheDa
   const std::string model = server().Scratch("hasty-model");
   Must(owner, {"download", FindText(JsonLines(trained, "train").back(), "tenants/hasty/jobs/"), "-o", model});
   EXPECT_THAT(Statement(model), HasSubstr("\"accepted_observed\":[\"segment\",\"age\""));
+  EXPECT_THAT(Must("", {"verify", model + "/certificate.json", "--model", model + "/model.npz"}).out,
+              HasSubstr("\nread off the data: segment, age, "));
 }
 
 TEST_F(TablesTest, AGraphFileWithIdsGoesUpWithoutThemAndWithItsSchema) {
