@@ -111,6 +111,25 @@ std::vector<std::string> AuthorityHints() {
           "export DPAR_CA=DIR/tls/ca.pem   (DIR is the server's --data-dir)"};
 }
 
+std::vector<std::string> FieldHints(const Metadata& metadata) {
+  if (metadata.count("table") > 0) {
+    return {
+        "dpar graph schema NODES EDGES -o FILE.yaml   (drafts what the columns of two tables are)",
+        "then --schema FILE.yaml --nodes NODES --edges EDGES in place of a graph file, with dpar upload, dpar graph "
+        "convert and dpar graph split; dpar predict takes --nodes and --edges"};
+  }
+  return Get(metadata, "field") == "ca" ? AuthorityHints() : std::vector<std::string>();
+}
+
+std::vector<std::string> GraphHints(const Metadata& metadata, const ErrorContext& context) {
+  if (metadata.count("table") > 0) {
+    return {"correct the table or the schema; docs/your-data.md says what each type of column takes"};
+  }
+  return {context.command == "graph inspect"
+              ? "dpar graph convert FILE -o graph.npz   (reads GraphML, which inspect does not)"
+              : "dpar graph inspect FILE   (checks the file without sending it)"};
+}
+
 std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& context) {
   const std::string dataset = OrPlaceholder(context.dataset, "DATASET");
   const std::string job = OrPlaceholder(context.job, "JOB");
@@ -128,21 +147,9 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
                            OrPlaceholder(Get(reason.metadata, "required"), "SCOPE"), ": export DPAR_TOKEN_FILE=FILE"),
               "dpar whoami   (shows what this one was made for)"};
     case v1::INVALID_FIELD:
-      if (reason.metadata.count("table") > 0) {
-        return {"dpar graph schema NODES EDGES -o FILE.yaml   (drafts what the columns of two tables are)",
-                "then --schema FILE.yaml --nodes NODES --edges EDGES in place of a graph file, with dpar upload, dpar "
-                "graph "
-                "convert and dpar graph split; dpar predict takes --nodes and --edges"};
-      }
-      return Get(reason.metadata, "field") == "ca" ? AuthorityHints() : std::vector<std::string>();
+      return FieldHints(reason.metadata);
     case v1::INVALID_GRAPH:
-      if (reason.metadata.count("table") > 0) {
-        return {"correct the table or the schema; docs/your-data.md says what each type of column takes"};
-      }
-      if (context.command == "graph inspect") {
-        return {"dpar graph convert FILE -o graph.npz   (reads GraphML, which inspect does not)"};
-      }
-      return {"dpar graph inspect FILE   (checks the file without sending it)"};
+      return GraphHints(reason.metadata, context);
     case v1::UPLOAD_DIGEST_MISMATCH:
     case v1::UPLOAD_INCOMPLETE:
     case v1::UPLOAD_OFFSET_MISMATCH:

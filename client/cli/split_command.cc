@@ -69,7 +69,8 @@ absl::StatusOr<int> SplitTableFiles(Session& session, const SplitOptions& option
   };
   print(split->train, split->train_rows, split->train_edges);
   print(split->test, split->test_rows, split->test_edges);
-  session.out() << "removed " << FormatCount(split->edges_removed) << " edges between the parts or to unknown ids\n";
+  session.out() << "removed " << FormatCount(split->edges_removed) << (split->edges_removed == 1 ? " edge" : " edges")
+                << " between the parts or to unknown ids\n";
   return kDone;
 }
 
@@ -109,7 +110,7 @@ absl::StatusOr<int> RunSplit(Session& session, const SplitOptions& options) {
   }
   session.out() << "wrote " << options.train << ": " << SizesText(train) << "\n"
                 << "wrote " << options.test << ": " << SizesText(test) << "\n"
-                << "removed " << FormatCount(removed) << " edges between the parts\n";
+                << "removed " << FormatCount(removed) << (removed == 1 ? " edge" : " edges") << " between the parts\n";
   return kDone;
 }
 

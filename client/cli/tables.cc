@@ -22,8 +22,10 @@ void PrintReport(Session& session, const TableReport& report) {
     }
   }
   if (report.unknown_edges > 0) {
-    session.err() << "note: " << report.first_unknown << "\n      " << FormatCount(report.unknown_edges)
-                  << " edges in all name an id that no node has\n";
+    session.err() << "note: " << report.first_unknown << "\n";
+  }
+  if (report.unknown_edges > 1) {
+    session.err() << "      " << FormatCount(report.unknown_edges) << " edges in all name an id that no node has\n";
   }
 }
 

@@ -53,8 +53,8 @@ absl::Status CheckKnown(const TableSchema& schema, const TableReader& table) {
 }  // namespace
 
 bool IsMissing(absl::string_view cell) {
-  return cell.empty() || cell == "NA" || cell == "N/A" || cell == "NaN" || cell == "nan" || cell == "null" ||
-         cell == "NULL";
+  return cell.empty() || cell == "NA" || cell == "N/A" || cell == "n/a" || cell == "#N/A" || cell == "NaN" ||
+         cell == "nan" || cell == "null" || cell == "NULL" || cell == "None" || cell == "-";
 }
 
 bool ParseFlag(absl::string_view cell, bool& value) {
@@ -214,10 +214,9 @@ absl::Status RowEncoder::ReadBracketed(const TableReader& table, const Source& s
 absl::StatusOr<bool> RowEncoder::EncodeVector(const TableReader& table, const Source& source, Row& row) {
   vector_.clear();
   const ColumnSchema& column = *source.schema;
-  const auto missing = std::count_if(source.fields.begin(), source.fields.end(),
-                                     [&](size_t field) { return IsMissing(table.fields()[field]); });
-  if (missing == static_cast<int64_t>(source.fields.size())) {
-    return false;
+  if (std::any_of(source.fields.begin(), source.fields.end(),
+                  [&](size_t field) { return IsMissing(table.fields()[field]); })) {
+    return false;  // a direction needs all of its entries
   }
   if (column.parts.empty()) {
     DPAR_RETURN_IF_ERROR(ReadBracketed(table, source));
@@ -226,9 +225,7 @@ absl::StatusOr<bool> RowEncoder::EncodeVector(const TableReader& table, const So
     const absl::string_view cell = table.fields()[source.fields[i]];
     double value = 0;
     if (!ParseNumber(cell, table.separator(), value)) {
-      return table.RefuseColumn(column.parts[i], absl::StrCat(ShownCell(cell),
-                                                              " is not a number; a vector is whole, or all "
-                                                              "of its columns are missing"));
+      return table.RefuseColumn(column.parts[i], absl::StrCat(ShownCell(cell), " is not a number"));
     }
     vector_.push_back(value);
   }

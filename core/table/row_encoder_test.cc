@@ -79,7 +79,7 @@ TEST(RowEncoderTest, OtherAndMissingValuesHavePlacesOfTheirOwn) {
     EXPECT_THAT(other.columns, ElementsAre(kKnots, kKnots + 2)) << outside;
     EXPECT_EQ(other.others, 1u);
   }
-  for (const char* missing : {"", "NA", "nan", "NULL"}) {
+  for (const char* missing : {"", "NA", "nan", "NULL", "n/a", "#N/A", "None", "-"}) {
     EXPECT_THAT(Encode(kNumber, missing, "yes").columns, ElementsAre(kKnots + 1, kKnots + 2)) << missing;
   }
   EXPECT_THAT(Encode("type: category, values: [AT, NA]", "NA").columns, ElementsAre(1, 4 + 3)) << "a declared value";
@@ -87,6 +87,13 @@ TEST(RowEncoderTest, OtherAndMissingValuesHavePlacesOfTheirOwn) {
   EXPECT_THAT(Encode("type: category, values: [AT, NA]", "", "no").columns, ElementsAre(3, 4 + 1));
   EXPECT_THAT(Encode("type: flag", "TRUE", "0").columns, ElementsAre(0, 4 + 1));
   EXPECT_THAT(Encode("type: flag", "perhaps", "1").columns, ElementsAre(2, 4 + 0));
+}
+
+TEST(RowEncoderTest, AVectorIsMissingIfAPartIs) {
+  const Encoded part = Encode("type: vector, columns: [a, b]", "3,", "yes", "id,a,b,f");
+  EXPECT_EQ(part.error, "");
+  EXPECT_THAT(part.columns, ElementsAre(2, 3));
+  EXPECT_THAT(Encode("type: vector, columns: [a, b]", ",", "yes", "id,a,b,f").columns, ElementsAre(2, 3));
 }
 
 TEST(RowEncoderTest, ARowWithoutAnyValueIsNull) {
@@ -143,7 +150,7 @@ TEST(RowEncoderTest, SaysWhatWasExpected) {
               HasSubstr("2 numbers; expected 3 numbers in brackets"));
   EXPECT_THAT(Encode("type: vector, width: 2", "\"[1,x]\"").error, HasSubstr("'x' is not a number"));
   EXPECT_THAT(Encode("type: vector, width: 1", "1").error, HasSubstr("not in brackets"));
-  EXPECT_THAT(Encode("type: vector, columns: [a, b]", "3,", "yes", "id,a,b,f").error, HasSubstr("column b: ''"));
+  EXPECT_THAT(Encode("type: vector, columns: [a, b]", "3,x", "yes", "id,a,b,f").error, HasSubstr("column b: 'x'"));
   EXPECT_THAT(Encode(kNumber, "1", "", "id,z,f").error,
               HasSubstr("row.csv line 1, column z: the schema does not know"));
   EXPECT_THAT(Encode(kNumber, "1", "", "id,y,f").error, HasSubstr("column x: the schema declares it"));

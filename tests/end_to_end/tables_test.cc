@@ -40,7 +40,7 @@ class TablesTest : public SharedServerTest {
 TEST_F(TablesTest, TwoTablesBecomePredictionsWithIdsAndClassNames) {
   const std::string owner = MakeTenant("bank");
   const std::string bank = server().Scratch("bank");
-  Must("", {"graph", "generate", "--tables", bank, "--nodes", "6000", "--seed", "1"});
+  Must("", {"graph", "generate", "--tables", bank, "--nodes", "50000", "--seed", "1"});
   Must("", {"graph", "split", "--schema", bank + "/accounts.schema.yaml", "--nodes", bank + "/accounts.csv", "--edges",
             bank + "/transfers.csv", "--train", bank + "/train", "--test", bank + "/test"});
   const CommandResult uploaded =
@@ -107,6 +107,8 @@ TEST_F(TablesTest, ADraftNeedsItsAnswersAndTheCertificateSaysWhatWasReadOffTheDa
   const std::string model = server().Scratch("hasty-model");
   Must(owner, {"download", FindText(JsonLines(trained, "train").back(), "tenants/hasty/jobs/"), "-o", model});
   EXPECT_THAT(Statement(model), HasSubstr("\"accepted_observed\":[\"segment\",\"age\""));
+  EXPECT_THAT(Must("", {"verify", model + "/certificate.json", "--model", model + "/model.npz"}).out,
+              HasSubstr("\nread off the data: segment, age, "));
 }
 
 TEST_F(TablesTest, AGraphFileWithIdsGoesUpWithoutThemAndWithItsSchema) {
