@@ -132,8 +132,8 @@ void CheckPlan(const v1::TrainingSpec& spec, const v1::Plan& plan, const PublicS
   Require(plan.steps() >= 1 && plan.steps() <= kMaxSteps, "steps are within their limit");
   Require(plan.training_slots() >= 1 && plan.training_slots() <= sizes.node_count, "slots are within the dataset");
   Require(std::isfinite(plan.learning_rate()) && plan.learning_rate() > 0, "a learning rate is finite");
-  Require(EstimateJobBytes(plan, sizes, 1 << 20, 4) > 0, "an estimate of memory is above 0");
-  Require(EstimateJobTime(plan, sizes, 1 << 20, 4) > absl::ZeroDuration(), "an estimate of time is above 0");
+  Require(EstimateJobBytes(plan, sizes, {1 << 17, 1 << 17}, 4) > 0, "an estimate of memory is above 0");
+  Require(EstimateJobTime(plan, sizes, {1 << 17, 1 << 17}, 4) > absl::ZeroDuration(), "an estimate of time is above 0");
   if (plan.non_private()) {
     return;
   }
