@@ -65,7 +65,7 @@ void AddSchemaCommand(CLI::App& group, Command& chosen) {
   command->add_option("-o,--output", options->output, "Schema to write (.yaml)")->required();
   command->footer(
       Examples("  dpar graph schema customers.csv transfers.csv -o people.schema.yaml\n"
-               "  dpar graph schema customers.csv transfers.csv --label churned -o people.schema.yaml"));
+               "  dpar graph schema customers.csv transfers.csv --label segment -o people.schema.yaml"));
   command->callback([options, &chosen] { chosen = [options](Session& s) { return RunSchema(s, *options); }; });
 }
 

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 std::string SomeValue(const FieldDescriptor& field) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_BOOL:
-      return "true";
+      return "on";
     case FieldDescriptor::CPPTYPE_ENUM:
       return field.name() == "optimizer" ? "adam" : field.name() == "transform" ? "sqrt-unit" : "appr-only";
     default:

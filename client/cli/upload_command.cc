@@ -71,6 +71,12 @@ v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::s
   return open;
 }
 
+absl::Status CheckBound(const std::string& flag, int64_t bound, int64_t most) {
+  return bound >= 1 && bound <= most
+             ? absl::OkStatus()
+             : InvalidField(flag, absl::StrCat("--", flag, " must be from 1 to ", most, ", got ", bound));
+}
+
 // Finds a graph above its bounds before any of it is sent. The server checks as well.
 absl::Status CheckBounds(const UploadArguments& arguments, const PreparedUpload& prepared, const v1::Limits& limits) {
   const PublicSizes& sizes = prepared.sizes();
@@ -78,8 +84,8 @@ absl::Status CheckBounds(const UploadArguments& arguments, const PreparedUpload&
   SizeBounds bounds = DefaultSizeBounds(sizes, most);
   bounds.edges = arguments.edge_bound.value_or(bounds.edges);
   bounds.feature_entries = arguments.entry_bound.value_or(bounds.feature_entries);
-  DPAR_RETURN_IF_ERROR(ValidateRange("edge_bound", bounds.edges, 1, most.edges));
-  DPAR_RETURN_IF_ERROR(ValidateRange("entry_bound", bounds.feature_entries, 1, most.feature_entries));
+  DPAR_RETURN_IF_ERROR(CheckBound("edge-bound", bounds.edges, most.edges));
+  DPAR_RETURN_IF_ERROR(CheckBound("entry-bound", bounds.feature_entries, most.feature_entries));
   const absl::StatusOr<SizeBounds> stored = ReadStoredCounts(prepared.path(), GraphLimits());
   DPAR_RETURN_IF_ERROR(AsLocal(stored.status()));
   if (stored->edges <= bounds.edges && stored->feature_entries <= bounds.feature_entries) {

@@ -87,7 +87,7 @@ TEST(PredictTest, TransformsRowsAsTheModelSays) {
   graph.features.values = {-9, 16};
   ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], -9 - 2);
   model.transform = v1::SQRT_UNIT;
-  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], -0.125 * s);
+  ExpectMargin(MustPredict(model, graph, kOwnFeatures)[0], s * (-0.6 - 0.1));
 }
 
 // u - m is (0.25, 0) for nodes 0 and 2, (-0.75, 1) with length 1.25 for node 1, and (-0.75, 0) for node 3.

@@ -30,7 +30,7 @@ def at(value, path):
 def may_be_absent(path):
     """A list may be shorter, and which parts a plan has is for the verifier to compare with its event."""
     listed = isinstance(path[-1], int) and path[1] != "unprotected" and path[1] != "not_released"
-    return listed or (path[:3] == ("predicate", "mechanism", "plan") and path[3:] in (("mean",), ("structure",)))
+    return listed or (path[:3] == ("predicate", "mechanism", "plan") and path[3:] in (("class_shares",), ("mean",), ("structure",)))
 
 
 def mutants(statement):

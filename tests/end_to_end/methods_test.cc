@@ -131,11 +131,7 @@ TEST_F(MethodsTest, AFileAboveItsBoundsIsRefusedBeforeItIsSentAndTheFlagIsNamed)
   refused("--edge-bound", "7", "more than 7 edges. Upload it again with a larger edge_bound: --edge-bound NUMBER");
   refused("--entry-bound", "8", "more than 8 entries other than 0. Upload it again with a larger entry_bound");
   for (const std::string flag : {"--edge-bound", "--entry-bound"}) {
-    const std::string field = flag == "--edge-bound" ? "edge_bound" : "entry_bound";
-    refused(flag, "0", field);
-    refused(flag, "-1", field);
-    refused(flag, "9223372036854775807", field);
-    for (const std::string text : {"nan", "inf", "1e6", "9223372036854775808"}) {
+    for (const std::string text : {"0", "-1", "9223372036854775807", "9223372036854775808", "nan", "inf", "1e6"}) {
       refused(flag, text, flag);
     }
   }

@@ -211,11 +211,12 @@ TEST_F(TrainingRequestTest, APreviewSaysWhatEachStageCostsAndHowLongItTakes) {
     EXPECT_GT(stage.epsilon(), 0) << stage.stage();
     EXPECT_LT(stage.epsilon(), job.plan().epsilon()) << stage.stage();
   }
-  ASSERT_GE(job.stages_size(), 2);
-  EXPECT_EQ(job.stages(job.stages_size() - 2).stage(), "dp-sgd");
+  ASSERT_GE(job.stages_size(), 3);
+  EXPECT_EQ(job.stages(job.stages_size() - 3).stage(), "dp-sgd");
+  EXPECT_EQ(job.stages(job.stages_size() - 2).stage(), "class-shares");
   EXPECT_EQ(job.stages(job.stages_size() - 1).stage(), "evaluation");
   // Each stage is rounded up by itself.
-  EXPECT_NEAR(static_cast<double>(units), static_cast<double>(job.plan().price_units()), 4.0);
+  EXPECT_NEAR(static_cast<double>(units), static_cast<double>(job.plan().price_units()), 5.0);
   EXPECT_GT(job.memory_bytes(), 0);
   EXPECT_GT(job.estimated_time().seconds() + job.estimated_time().nanos(), 0);
   ExpectUntouched();
