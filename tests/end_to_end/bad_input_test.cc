@@ -150,7 +150,7 @@ TEST_F(BadInputTest, FilesThatAreMissingUnreadableOrOfAnotherFormatAreRefused) {
       {{"graph", "split", "FILE.npz", "--train", out, "--test", server().Scratch("out2.npz")}, 2},
       {{"graph", "convert", "FILE.npz", "-o", out}, 2},
       {{"graph", "convert", "FILE.graphml", "-o", out}, 2},
-      {{"graph", "convert", "--schema", "FILE.csv", "--nodes", "FILE.csv", "-o", out}, 2},
+      {{"graph", "schema", "FILE.csv", "FILE.csv", "-o", server().Scratch("out.yaml")}, 2},
       {{"upload", "FILE.npz"}, 1},
       {{"dataset", "upload", "FILE.npz"}, 2},
       {{"predict", "--model", "FILE.npz", "--graph", good}, 1},

@@ -63,7 +63,7 @@ TEST(SplitGraphTest, ARegionIsConnectedAndHasANinthOfTheNodes) {
   EXPECT_EQ(split.train.size(), 800U);
   EXPECT_EQ(CutEdges(ring, split.test), 2) << "one arc of the ring";
   EXPECT_EQ(SplitGraph(ring.edges(), SplitKind::kRegion, 1)->test, split.test);
-  EXPECT_NE(SplitGraph(ring.edges(), SplitKind::kRegion, 2)->test, split.test);
+  EXPECT_NE(SplitGraph(ring.edges(), SplitKind::kRegion, 3)->test, split.test);
 }
 
 // Two cliques of 9 with one link between them, and 63 isolated nodes.
