@@ -36,12 +36,11 @@ class ReloadedCredentials : public grpc::ServerCredentials {
   }
 
   static grpc_ssl_certificate_config_reload_status Fetch(void* data, grpc_ssl_server_certificate_config** config) {
-    TlsIdentity& identity = *static_cast<TlsIdentity*>(data);
-    const absl::MutexLock lock(&identity.mutex_);
-    if (!std::exchange(identity.is_new_, false)) {
+    const std::optional<TlsFiles> taken = static_cast<TlsIdentity*>(data)->TakeNew();
+    if (!taken.has_value()) {
       return GRPC_SSL_CERTIFICATE_CONFIG_RELOAD_UNCHANGED;
     }
-    const TlsFiles& files = identity.files_;
+    const TlsFiles& files = *taken;
     const grpc_ssl_pem_key_cert_pair pair = {files.server.key.c_str(), files.server.certificate.c_str()};
     // gRPC wants some authority even where it asks no client for a certificate and so never looks at it.
     const std::string& authorities =
@@ -57,6 +56,11 @@ void TlsIdentity::Replace(TlsFiles files) {
   const absl::MutexLock lock(&mutex_);
   files_ = std::move(files);
   is_new_ = true;
+}
+
+std::optional<TlsFiles> TlsIdentity::TakeNew() {
+  const absl::MutexLock lock(&mutex_);
+  return std::exchange(is_new_, false) ? std::optional<TlsFiles>(files_) : std::nullopt;
 }
 
 absl::Time TlsIdentity::Expiry() const {

@@ -3,6 +3,7 @@
 #define DPAR_SERVER_AUTH_TLS_IDENTITY_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -43,6 +44,9 @@ class TlsIdentity {
 
  private:
   friend class ReloadedCredentials;
+
+  // The files, once after each change.
+  std::optional<TlsFiles> TakeNew() ABSL_LOCKS_EXCLUDED(mutex_);
 
   mutable absl::Mutex mutex_;
   TlsFiles files_ ABSL_GUARDED_BY(mutex_);
