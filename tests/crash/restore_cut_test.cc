@@ -78,8 +78,7 @@ class RestoreCutTest : public ::testing::Test {
     EXPECT_THAT(answer.status, e2e::IsOk());
     return static_cast<size_t>(answer.value.tenants_size());
   }
-  // Whatever is left is served whole, as it was before or as it was backed up, or refused until a restore makes it
-  // good.
+  // The server serves the whole store, as it was before or as it was backed up, or refuses it until another restore.
   void ExpectWhole(const std::string& when) {
     site_.server().Launch();
     if (!site_.server().ComesUp()) {

@@ -1,8 +1,8 @@
 // Certificates and lists of keys from strangers: an envelope as it is, a payload that a trusted key signed whatever it
 // says, and a list of keys.
 //
-// Whatever the bytes: INVALID_ARGUMENT or PERMISSION_DENIED with a reason, or a verdict; and only what was signed by
-// the trusted key is ever read as a statement.
+// For any bytes the result is INVALID_ARGUMENT or PERMISSION_DENIED with a reason, or a verdict; and only what was
+// signed by the trusted key is ever read as a statement.
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -1,6 +1,6 @@
 // HTTP from strangers: bytes to a real server on loopback, then the end of the stream.
 //
-// Whatever the bytes: one answer of a known kind or none, and the next good request is answered.
+// Any bytes get one answer of a known kind or none, and the next good request is answered.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

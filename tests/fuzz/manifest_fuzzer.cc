@@ -1,6 +1,7 @@
 // Manifests of backups, as bytes and as lines that end with their right digest.
 //
-// Whatever the bytes: DATA_LOSS, or a manifest that is written as it was read and names no file outside of its backup.
+// For any bytes the result is DATA_LOSS, or a manifest that is written as it was read and names no file outside of its
+// backup.
 #include <cstdint>
 #include <filesystem>
 #include <string>

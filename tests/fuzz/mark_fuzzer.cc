@@ -1,6 +1,6 @@
 // Marks of the witness directory, as bytes and as lines that end with their right digest.
 //
-// Whatever the bytes: a named error, or a mark that is written as it was read.
+// For any bytes the result is a named error, or a mark that is written as it was read.
 #include <cstdint>
 #include <string>
 

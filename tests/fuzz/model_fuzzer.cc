@@ -1,7 +1,7 @@
 // Model files. An input that begins as a zip does is read as it is; any other is a header's text and arrays, of which a
 // zip with right checksums is made.
 //
-// Whatever the bytes: an error that names its reason, or a model that is written as it was read.
+// For any bytes the result is an error that names its reason, or a model that is written as it was read.
 #include <cstdint>
 #include <filesystem>
 #include <map>

@@ -1,7 +1,7 @@
 // Graph files from strangers. An input that begins as a zip does is read as it is; any other is a list of arrays, of
 // which a zip with right checksums is made, so that mutations get past the container to the arrays.
 //
-// Whatever the bytes: an error that names its reason, or a canonical graph that writing and reading gives back.
+// For any bytes the result is an error that names its reason, or a canonical graph that writing and reading gives back.
 // libFuzzer bounds the memory (run.sh).
 #include <unistd.h>
 #include <zlib.h>

@@ -1,8 +1,8 @@
 // Requests from strangers. The first byte chooses a message of the API, the second the sizes of the dataset that it
 // meets, and the rest is the message as it comes off the wire; every check that a handler makes is made of it.
 //
-// Whatever the bytes: OK, or an error of a few codes that names its reason; names, page tokens, tokens and events that
-// are accepted come back as they were; plans that are accepted cost what was asked for at most.
+// For any bytes the result is OK, or an error of a few codes that names its reason; names, page tokens, tokens and
+// events that are accepted come back as they were; plans that are accepted cost what was asked for at most.
 #include <cmath>
 #include <cstdint>
 #include <memory>

@@ -1,8 +1,8 @@
 // Sealed graphs. An input that begins as one does is read as it is; any other is a list of changes to a good file,
 // whose checksums are made right again, so that changes get past them to the structure.
 //
-// Whatever the bytes: an error that names its reason, or a graph in which every offset, neighbour and column is within
-// bounds.
+// For any bytes the result is an error that names its reason, or a graph in which every offset, neighbour and column is
+// within bounds.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>

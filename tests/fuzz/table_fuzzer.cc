@@ -1,7 +1,7 @@
 // Tables and schemas from strangers. An input is a schema, a node table and an edge table, which byte 0x1e separates;
 // an empty schema stands for one that has every type.
 //
-// Whatever the bytes: an error with a message, or a canonical graph whose schema reads as itself.
+// For any bytes the result is an error with a message, or a canonical graph whose schema reads as itself.
 #include <cstdint>
 #include <string>
 #include <vector>
