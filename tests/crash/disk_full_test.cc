@@ -159,5 +159,37 @@ TEST_F(DiskFullTest, OnPostgresAModelThatCannotBeSavedIsTrainedAgainAndNoAttempt
   EXPECT_GT(site_->snapshot().jobs.at(running).stored.lease, 1);
 }
 
+// The disk has what CheckMachine asks for, so that each run is an attempt, and no space for the model.
+TEST_F(DiskFullTest, OnPostgresAJobWhoseModelNeverFitsEndsWithItsAttemptsAndIsPosted) {
+  if (SharedPostgres() == nullptr) {
+    GTEST_SKIP() << "PostgreSQL is not installed";
+  }
+  constexpr int64_t kLeft = 18 << 20;
+  StartOn(SharedPostgres(), "30");
+  if (IsSkipped()) return;
+  const e2e::Client owner = site_->ClientOf(tenant_.access);
+  const std::string dataset =
+      e2e::UploadGraph(owner, tenant_.access.name, e2e::MakeGraph(8, {.nodes = 200, .classes = 3, .features = 1500}));
+  site_->promises().Sealed(dataset);
+  v1::CreateJobRequest request = QuickJob(dataset);
+  request.mutable_spec()->mutable_options()->set_hidden_size(4096);  // a model of 24 MB
+  request.mutable_spec()->mutable_options()->set_steps(1);
+  std::future<std::string> submitted = std::async(std::launch::async, [&] { return site_->Submit(tenant_, request); });
+  site_->AwaitHalt();
+  disk_->Fill(kLeft);
+  site_->server().Signal(SIGCONT);
+  const std::string job = submitted.get();
+  v1::Job seen = Get(job);
+  for (const absl::Time deadline = absl::Now() + kPatience; !seen.has_end_time() && absl::Now() < deadline;
+       seen = Get(job)) {
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+  EXPECT_EQ(seen.state(), v1::Job::FAILED);
+  EXPECT_EQ(seen.attempts(), kMaxAttempts);
+  EXPECT_EQ(e2e::LedgerEntries(owner, dataset).back().kind(), v1::LedgerEntry::POST) << "its data was opened";
+  disk_->Free();
+  site_->Settle("after a model that never fitted the disk");
+}
+
 }  // namespace
 }  // namespace dpar::crash
