@@ -1,5 +1,7 @@
 #include "client/cli/tables.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
@@ -57,7 +59,11 @@ absl::Status CheckTableArguments(const TableArguments& arguments) {
 
 absl::StatusOr<TableSchema> LoadSchema(const TableArguments& arguments, bool is_public) {
   DPAR_ASSIGN_OR_RETURN(const std::string text, ReadSmallFile("schema", arguments.schema));
-  DPAR_ASSIGN_OR_RETURN(TableSchema schema, ParseSchema(text));
+  absl::StatusOr<TableSchema> parsed = ParseSchema(text);
+  if (!parsed.ok()) {
+    return AsLocal(InvalidField("schema", absl::StrCat("'", arguments.schema, "': ", parsed.status().message())));
+  }
+  TableSchema schema = *std::move(parsed);
   if (arguments.accept_observed) {
     return AcceptObserved(std::move(schema));
   }

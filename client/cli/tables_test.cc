@@ -159,6 +159,13 @@ TEST_F(TablesTest, TablesAreSplitAsTheGraphIs) {
       << "it would overwrite the tables";
 }
 
+TEST_F(TablesTest, AMalformedSchemaIsRefusedWithItsFile) {
+  Write("broken.yaml", "node,class\nx,y\n");
+  const auto result = Convert("broken.yaml");
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_THAT(result.err, HasSubstr("broken.yaml': schema, file: expected"));
+}
+
 TEST_F(TablesTest, ASplitOverwritesNothing) {
   for (const char* directory : {"n", "e", "x"}) {
     std::filesystem::create_directories(Path(directory));
