@@ -21,7 +21,8 @@ install(FILES ${CMAKE_BINARY_DIR}/dparConfig.cmake ${CMAKE_BINARY_DIR}/dparConfi
 
 set(include_directory ${CMAKE_INSTALL_INCLUDEDIR}/dpar)
 install(DIRECTORY client/sdk DESTINATION ${include_directory}/client COMPONENT sdk FILES_MATCHING PATTERN "*.h")
-install(FILES core/atomic_file.h core/error.h core/status_macros.h DESTINATION ${include_directory}/core COMPONENT sdk)
+install(FILES core/atomic_file.h core/error.h core/mutex.h core/status_macros.h
+  DESTINATION ${include_directory}/core COMPONENT sdk)
 install(FILES core/random/random.h core/random/secure_random.h DESTINATION ${include_directory}/core/random COMPONENT sdk)
 install(DIRECTORY ${CMAKE_BINARY_DIR}/generated/ DESTINATION ${include_directory} COMPONENT sdk
   FILES_MATCHING PATTERN "*.pb.h" PATTERN build EXCLUDE)

@@ -16,8 +16,8 @@ if(DPAR_SANITIZE)
   add_link_options(-fsanitize=${DPAR_SANITIZE})
 endif()
 if(DPAR_SANITIZE MATCHES thread)
-  # Thread sanitizer does not know fences; where Asio has one, there is a lock as well.
-  add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)
+  # Thread sanitizer does not know fences; where Asio has one, there is a lock as well. core/mutex.h needs the other.
+  add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK DPAR_THREAD_SANITIZER)
 endif()
 
 # Everything is compiled so that libFuzzer sees which branches an input takes; tests/fuzz links libFuzzer itself.

@@ -1,17 +1,20 @@
 // Locks. Abseil's, except under thread sanitizer: it cannot see into Debian's Abseil, which is compiled without it, and
 // would take guarded data for unguarded. There, locks of the standard library stand in, with the same meaning.
+// The build says which, not the compiler: a program that is checked itself uses an installed SDK that is not.
 #ifndef DPAR_CORE_MUTEX_H_
 #define DPAR_CORE_MUTEX_H_
 
-#ifndef __SANITIZE_THREAD__
+#ifndef DPAR_THREAD_SANITIZER
 
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 
 namespace dpar {
 
 using Mutex = absl::Mutex;
 using MutexLock = absl::MutexLock;
 using Condition = absl::Condition;
+using Notification = absl::Notification;
 
 }  // namespace dpar
 
@@ -32,7 +35,9 @@ class Condition {
       : what_(value), holds_([](const void* what) { return *static_cast<const bool*>(what); }) {}
   template <typename Callable>
   explicit Condition(const Callable* callable)
-      : what_(callable), holds_([](const void* what) { return (*static_cast<const Callable*>(what))(); }) {}
+      : what_(callable), holds_([](const void* what) ABSL_NO_THREAD_SAFETY_ANALYSIS {  // Await has the lock
+          return (*static_cast<const Callable*>(what))();
+        }) {}
 
   [[nodiscard]] bool Eval() const { return holds_(what_); }
 
@@ -75,6 +80,27 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
 
  private:
   Mutex* const mutex_;
+};
+
+class Notification {
+ public:
+  void Notify() {
+    const MutexLock lock(&mutex_);
+    notified_ = true;
+  }
+  [[nodiscard]] bool HasBeenNotified() const {
+    const MutexLock lock(&mutex_);
+    return notified_;
+  }
+  void WaitForNotification() const { WaitForNotificationWithTimeout(absl::InfiniteDuration()); }
+  bool WaitForNotificationWithTimeout(absl::Duration timeout) const {
+    const MutexLock lock(&mutex_);
+    return mutex_.AwaitWithTimeout(Condition(&notified_), timeout);
+  }
+
+ private:
+  mutable Mutex mutex_;
+  bool notified_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace dpar

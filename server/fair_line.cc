@@ -34,13 +34,13 @@ const FairLine::Turn* FairLine::Next() const {
 }
 
 FairLine::Turn::Turn(FairLine& line, std::string tenant) : line_(line), tenant_(std::move(tenant)) {
-  const absl::MutexLock lock(&line_.mutex_);
+  const MutexLock lock(&line_.mutex_);
   ++line_.tenants_[tenant_].turns;
   line_.waiting_.push_back(this);
 }
 
 FairLine::Turn::~Turn() {
-  const absl::MutexLock lock(&line_.mutex_);
+  const MutexLock lock(&line_.mutex_);
   Tenant& tenant = line_.tenants_.at(tenant_);
   if (runs_) {
     --line_.running_;
@@ -59,7 +59,7 @@ absl::Status FairLine::Turn::Await(const std::function<bool()>& wanted) {
       return absl::CancelledError("nobody waits for this work any more");
     }
     {
-      const absl::MutexLock lock(&line_.mutex_);
+      const MutexLock lock(&line_.mutex_);
       if (line_.Next() == this) {
         Tenant& tenant = line_.tenants_.at(tenant_);
         tenant.last_start = ++line_.starts_;

@@ -10,7 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 
 namespace dpar {
 
@@ -33,7 +33,7 @@ class FairLine {
 
   const size_t at_once_;
   const size_t max_waiting_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::list<const Turn*> waiting_ ABSL_GUARDED_BY(mutex_);
   size_t running_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t starts_ ABSL_GUARDED_BY(mutex_) = 0;

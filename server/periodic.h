@@ -11,7 +11,7 @@
 namespace dpar {
 
 // Calls `step` on its own thread until destroyed; `step` returns how long to rest. Of the standard library, because
-// waits of absl::Mutex end by the wall clock, which may be set back.
+// waits of Mutex (core/mutex.h) end by the wall clock, which may be set back.
 class Periodic {
  public:
   explicit Periodic(std::function<absl::Duration()> step);

@@ -3,7 +3,7 @@
 namespace dpar {
 
 void Cancellation::Cancel() {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   cancelled_ = true;
   for (grpc::ClientContext* const context : contexts_) {
     context->TryCancel();
@@ -11,18 +11,18 @@ void Cancellation::Cancel() {
 }
 
 bool Cancellation::cancelled() const {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return cancelled_;
 }
 
 void Cancellation::Sleep(absl::Duration duration) {
-  absl::MutexLock lock(&mutex_);
-  mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), duration);
+  MutexLock lock(&mutex_);
+  mutex_.AwaitWithTimeout(Condition(&cancelled_), duration);
 }
 
 Cancellation::Attachment::Attachment(Cancellation& cancellation, grpc::ClientContext& context)
     : cancellation_(cancellation), context_(context) {
-  absl::MutexLock lock(&cancellation_.mutex_);
+  MutexLock lock(&cancellation_.mutex_);
   cancellation_.contexts_.insert(&context_);
   if (cancellation_.cancelled_) {
     context_.TryCancel();
@@ -30,7 +30,7 @@ Cancellation::Attachment::Attachment(Cancellation& cancellation, grpc::ClientCon
 }
 
 Cancellation::Attachment::~Attachment() {
-  absl::MutexLock lock(&cancellation_.mutex_);
+  MutexLock lock(&cancellation_.mutex_);
   cancellation_.contexts_.erase(&context_);
 }
 

@@ -100,7 +100,7 @@ void Connection::Pause(absl::Duration duration, Cancellation& cancellation) {
 }
 
 absl::Duration Connection::DelayBefore(const absl::Status& status, int attempt) {
-  absl::MutexLock lock(&mutex_);
+  MutexLock lock(&mutex_);
   return RetryDelay(status, attempt, UniformReal(random_));
 }
 

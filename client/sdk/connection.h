@@ -11,9 +11,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "client/sdk/cancellation.h"
+#include "core/mutex.h"
 #include "core/random/secure_random.h"
 #include "dpar/v1/budget.grpc.pb.h"
 #include "dpar/v1/dataset.grpc.pb.h"
@@ -102,7 +102,7 @@ class Connection {
   std::string token_;
   std::unique_ptr<Cancellation> own_cancellation_;
   Cancellation* cancellation_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   SecureRandom random_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<v1::DatasetService::Stub> datasets_;
   std::unique_ptr<v1::TrainingService::Stub> training_;

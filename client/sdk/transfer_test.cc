@@ -14,11 +14,11 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "client/sdk/download.h"
 #include "client/sdk/upload.h"
 #include "client/sdk/watch.h"
 #include "core/certificate/digest.h"
+#include "core/mutex.h"
 
 namespace dpar {
 namespace {
@@ -39,7 +39,7 @@ class FakeDatasets final : public v1::DatasetService::Service {
   std::string sha256;
   std::string authorization;
   // What GetUpload tells of the check, one after the other; FinishUpload waits until all of it was told.
-  absl::Mutex mutex;
+  Mutex mutex;
   std::vector<std::string> check_stages;
   size_t check_stage = 0;
 
@@ -71,7 +71,7 @@ class FakeDatasets final : public v1::DatasetService::Service {
                          v1::Upload* upload) override {
     upload->set_name(request->name());
     upload->set_committed_offset(static_cast<int64_t>(received.size()));
-    const absl::MutexLock lock(&mutex);
+    const MutexLock lock(&mutex);
     if (check_stage < check_stages.size()) {
       upload->mutable_check()->set_stage(check_stages[check_stage++]);
     }
@@ -81,8 +81,8 @@ class FakeDatasets final : public v1::DatasetService::Service {
                             v1::FinishUploadResponse* response) override {
     sha256 = request->sha256();
     const auto all_seen = [this] { return check_stage == check_stages.size(); };
-    const absl::MutexLock lock(&mutex);
-    mutex.Await(absl::Condition(&all_seen));
+    const MutexLock lock(&mutex);
+    mutex.Await(Condition(&all_seen));
     response->mutable_dataset()->set_name("tenants/t/datasets/d");
     return grpc::Status::OK;
   }

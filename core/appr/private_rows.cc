@@ -9,10 +9,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "core/appr/selection.h"
 #include "core/error.h"
 #include "core/fault.h"
+#include "core/mutex.h"
 #include "core/parallel.h"
 #include "core/privacy/event.h"
 #include "core/random/lattice.h"
@@ -160,7 +160,7 @@ class RowMaker {
         Stop(absl::CancelledError("cancelled"));
       }
     });
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     return status_;
   }
 
@@ -173,7 +173,7 @@ class RowMaker {
   };
 
   void Stop(const absl::Status& status) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     status_.Update(status);
     stopped_ = true;
   }
@@ -183,7 +183,7 @@ class RowMaker {
   std::vector<Worker> workers_;
   std::atomic<int64_t> rows_done_ = 0;
   std::atomic<bool> stopped_ = false;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 };
 

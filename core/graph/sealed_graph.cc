@@ -19,10 +19,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "core/error.h"
 #include "core/graph/graph_error.h"
 #include "core/graph/sealed_format.h"
+#include "core/mutex.h"
 #include "core/pace.h"
 #include "core/parallel.h"
 #include "core/status_macros.h"
@@ -199,7 +199,7 @@ bool GoodRows(std::span<const int64_t> offsets, std::span<const int32_t> columns
 
 struct SealedGraph::State {
   struct Verdict {
-    absl::Mutex mutex;
+    Mutex mutex;
     std::optional<absl::Status> status ABSL_GUARDED_BY(mutex);
   };
 
@@ -230,7 +230,7 @@ struct SealedGraph::State {
 
 absl::Status SealedGraph::State::Verify(Section section, KeepGoing& keep_going) {
   Verdict& verdict = verdicts[static_cast<size_t>(section)];
-  const absl::MutexLock lock(&verdict.mutex);
+  const MutexLock lock(&verdict.mutex);
   if (!verdict.status.has_value()) {
     absl::Status status = VerifySection(section, keep_going);
     if (keep_going.stopped()) {

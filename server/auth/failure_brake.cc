@@ -73,12 +73,12 @@ absl::Status FailureBrake::Slow(const std::string& address, const absl::Status& 
 }
 
 size_t FailureBrake::addresses() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return counts_.size();
 }
 
 bool FailureBrake::Excessive(const std::string& address, absl::Time now) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   auto found = counts_.find(address);
   if (found == counts_.end() && counts_.size() >= options_.max_addresses) {
     std::erase_if(counts_, [&](const auto& entry) { return IsOver(entry.second.start, now); });
@@ -95,7 +95,7 @@ bool FailureBrake::Excessive(const std::string& address, absl::Time now) {
 }
 
 bool FailureBrake::StartDelay() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (delayed_ >= options_.max_delayed) {
     return false;
   }
@@ -104,7 +104,7 @@ bool FailureBrake::StartDelay() {
 }
 
 void FailureBrake::EndDelay() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   --delayed_;
 }
 

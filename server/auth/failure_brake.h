@@ -13,9 +13,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 
 namespace dpar {
 
@@ -57,7 +57,7 @@ class FailureBrake {
 
   const FailureBrakeOptions options_;
   std::atomic<int64_t> failures_ = 0;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, Count> counts_ ABSL_GUARDED_BY(mutex_);
   int64_t delayed_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "core/error.h"
+#include "core/mutex.h"
 
 namespace dpar {
 namespace {
@@ -92,7 +92,7 @@ TEST_F(FailureBrakeTest, MemoryStaysBoundedWhateverComes) {
 }
 
 TEST_F(FailureBrakeTest, OnlySoManyWaitAndTheOthersAreToldToComeBack) {
-  absl::Notification go;
+  Notification go;
   std::atomic<int> asleep = 0;
   FailureBrake brake({.free_failures = 1, .max_delayed = 2, .sleep = [&](absl::Duration) {
                         ++asleep;

@@ -32,7 +32,7 @@ void LastUseLog::Start() {
 
 void LastUseLog::Note(const std::string& token_id, absl::Time now) {
   const absl::Time minute = Minute(now);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   absl::Time& noted = noted_.try_emplace(token_id, absl::InfinitePast()).first->second;
   if (noted >= minute) {
     return;
@@ -44,7 +44,7 @@ void LastUseLog::Note(const std::string& token_id, absl::Time now) {
 absl::Status LastUseLog::Flush() {
   Uses uses;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     uses.swap(pending_);
   }
   if (uses.empty()) {
@@ -57,7 +57,7 @@ absl::Status LastUseLog::Flush() {
     }
     return absl::OkStatus();
   });
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (!status.ok()) {
     pending_.merge(uses);
     return status;

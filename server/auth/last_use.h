@@ -9,8 +9,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "server/periodic.h"
 #include "server/store/database.h"
 
@@ -36,7 +36,7 @@ class LastUseLog {
   using Uses = std::map<std::string, absl::Time>;
 
   Database& database_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   Uses noted_ ABSL_GUARDED_BY(mutex_);    // every token of the latest minute, so that it is not noted again
   Uses pending_ ABSL_GUARDED_BY(mutex_);  // what is not written yet
   std::unique_ptr<Periodic> writing_;

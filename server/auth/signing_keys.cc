@@ -259,7 +259,7 @@ absl::Status SigningKeys::Refresh() {
 }
 
 absl::StatusOr<SigningKey> SigningKeys::Current() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (const absl::Status refreshed = Refresh(); !refreshed.ok()) {
     return Unavailable(refreshed);
   }
@@ -267,7 +267,7 @@ absl::StatusOr<SigningKey> SigningKeys::Current() {
 }
 
 absl::StatusOr<std::vector<KnownKey>> SigningKeys::List() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (const absl::Status refreshed = Refresh(); !refreshed.ok()) {
     return Unavailable(refreshed);
   }

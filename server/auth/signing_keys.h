@@ -19,10 +19,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/certificate/key_list.h"
 #include "core/certificate/signing_key.h"
+#include "core/mutex.h"
 #include "server/store/data_directory.h"
 
 namespace dpar {
@@ -61,7 +61,7 @@ class SigningKeys {
   absl::Status Refresh() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const DataDirectory& directory_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::optional<SigningKey> key_ ABSL_GUARDED_BY(mutex_);
   struct stat file_ ABSL_GUARDED_BY(mutex_) = {};  // that key_ was read from
 };

@@ -53,23 +53,23 @@ class ReloadedCredentials : public grpc::ServerCredentials {
 };
 
 void TlsIdentity::Replace(TlsFiles files) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   files_ = std::move(files);
   is_new_ = true;
 }
 
 std::optional<TlsFiles> TlsIdentity::TakeNew() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return std::exchange(is_new_, false) ? std::optional<TlsFiles>(files_) : std::nullopt;
 }
 
 absl::Time TlsIdentity::Expiry() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return CertificateExpiry(files_.server.certificate);
 }
 
 std::shared_ptr<grpc::ServerCredentials> TlsIdentity::MakeCredentials() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   is_new_ = true;
   return std::make_shared<ReloadedCredentials>(*this, files_.client_authorities.empty()
                                                           ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE

@@ -8,8 +8,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/auth/tls.h"
 
@@ -48,7 +48,7 @@ class TlsIdentity {
   // The files, once after each change.
   std::optional<TlsFiles> TakeNew() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   TlsFiles files_ ABSL_GUARDED_BY(mutex_);
   bool is_new_ ABSL_GUARDED_BY(mutex_) = true;  // to gRPC
 };

@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/mutex.h"
 #include "server/auth/tls.h"
 #include "server/http/testing/http_client.h"
 
@@ -243,7 +243,7 @@ TEST(HttpServerStartTest, StartAndStopAtOnceManyTimes) {
 }
 
 TEST(HttpServerStartTest, StopWaitsForTheHandlerThatRuns) {
-  absl::Notification began;
+  Notification began;
   std::atomic<bool> ended = false;
   HttpServer server(
       [&](const HttpRequest&) {

@@ -69,7 +69,7 @@ AuditLog::~AuditLog() { close(descriptor_); }
 
 absl::Status AuditLog::Write(const AuditRecord& record) {
   const std::string line = ToLine(record);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const std::string bytes = torn_ ? absl::StrCat("\n", line) : line;
   ssize_t written = 0;
   do {
@@ -89,7 +89,7 @@ absl::Status AuditLog::Reopen() {
   if (descriptor < 0) {
     return Failed("reopen", path_, errno);
   }
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   close(std::exchange(descriptor_, descriptor));
   torn_ = false;
   return absl::OkStatus();

@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 
 namespace dpar {
 
@@ -44,7 +44,7 @@ class AuditLog {
   AuditLog(std::string path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
   const std::string path_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   int descriptor_ ABSL_GUARDED_BY(mutex_);
   // The last line is incomplete: a newline goes before the next.
   bool torn_ ABSL_GUARDED_BY(mutex_) = false;

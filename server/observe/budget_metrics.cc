@@ -37,7 +37,7 @@ absl::Status BudgetMetrics::RefreshAccounts() {
   for (const Shown& one : shown) {
     kept.insert(one.budget_id);
   }
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   omitted_ = total - static_cast<int64_t>(shown.size());
   shown_ = std::move(shown);
   if (status.ok()) {
@@ -47,7 +47,7 @@ absl::Status BudgetMetrics::RefreshAccounts() {
 }
 
 std::optional<std::string> BudgetMetrics::NextUnknown() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   for (const Shown& one : shown_) {
     const auto known = epsilons_.find(one.budget_id);
     if (known == epsilons_.end() || known->second.head_sequence < one.account.head_sequence) {
@@ -77,7 +77,7 @@ absl::StatusOr<bool> BudgetMetrics::RefreshOneEpsilon() {
     return absl::OkStatus();
   });
   DPAR_RETURN_IF_ERROR(status);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   epsilons_[*budget] = epsilon;
   return true;
 }
@@ -93,7 +93,7 @@ std::vector<prometheus::MetricFamily> BudgetMetrics::Collect() const {
       GaugeFamily("dpar_budget_equivalent_epsilon", "Epsilon of everything posted, composed as if planned in advance.");
   prometheus::MetricFamily omitted =
       GaugeFamily("dpar_budgets_omitted", "Budgets without series here: only the fullest are shown.");
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   for (const Shown& one : shown_) {
     const std::vector<prometheus::ClientMetric::Label> labels = {{"tenant", one.tenant}, {"dataset", one.dataset}};
     AddGauge(labels, one.account.terms.cap_epsilon, cap_epsilon);

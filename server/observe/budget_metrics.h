@@ -12,7 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 #include "prometheus/metric_family.h"
 #include "server/ledger/ledger.h"
 #include "server/store/database.h"
@@ -53,7 +53,7 @@ class BudgetMetrics {
 
   Database& database_;
   const int64_t max_budgets_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::vector<Shown> shown_ ABSL_GUARDED_BY(mutex_);
   int64_t omitted_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Epsilon> epsilons_ ABSL_GUARDED_BY(mutex_);  // by budget

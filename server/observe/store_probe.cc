@@ -28,7 +28,7 @@ void StoreProbe::Refresh() {
     DPAR_ASSIGN_OR_RETURN(now.frozen_budgets, CountFrozen(transaction));
     return now;
   });
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (!answer.ok()) {
     if (answer_.has_value()) {
       spdlog::error("observe: the store does not answer: {}", std::string(answer.status().message()));
@@ -41,7 +41,7 @@ void StoreProbe::Refresh() {
 }
 
 std::optional<StoreProbe::Answer> StoreProbe::Current(absl::Time now) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return answer_.has_value() && now - answer_->time <= kMaxAge ? answer_ : std::nullopt;
 }
 

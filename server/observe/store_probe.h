@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "prometheus/metric_family.h"
 #include "server/queue/queue.h"
 #include "server/store/database.h"
@@ -36,7 +36,7 @@ class StoreProbe {
   [[nodiscard]] std::optional<Answer> Current(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   Database& database_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::optional<Answer> answer_ ABSL_GUARDED_BY(mutex_);
 };
 

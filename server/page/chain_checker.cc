@@ -25,7 +25,7 @@ void ChainChecker::Start() {
 }
 
 std::optional<BudgetHead> ChainChecker::Next(const std::vector<BudgetHead>& heads, absl::Time now) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const BudgetHead* next = nullptr;
   absl::Time next_time = now - kRound;
   for (const BudgetHead& head : heads) {
@@ -73,7 +73,7 @@ absl::Duration ChainChecker::VerifyNext(absl::Time now) {
                   verified.fault);
   }
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     verified_[next->budget_id] = std::move(verified);
   }
   return std::max(absl::ZeroDuration(), kRestForOne * (SteadyNow() - start));
@@ -81,7 +81,7 @@ absl::Duration ChainChecker::VerifyNext(absl::Time now) {
 
 ChainChecker::Summary ChainChecker::Summarise(const std::string& tenant) const {
   Summary summary;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   for (const auto& [id, verified] : verified_) {
     if (!tenant.empty() && verified.head.tenant != tenant) {
       continue;

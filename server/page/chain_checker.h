@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "server/page/spend_steps.h"
 #include "server/periodic.h"
 #include "server/store/database.h"
@@ -60,7 +60,7 @@ class ChainChecker {
 
   Database& database_;
   std::atomic<bool> stop_ = false;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, Verified> verified_ ABSL_GUARDED_BY(mutex_);  // by budget
   std::vector<BudgetHead> heads_;                                     // of the round; for VerifyNext only
   absl::Time heads_time_ = absl::InfinitePast();

@@ -107,7 +107,7 @@ void SetHistory(const std::string& dataset, const std::vector<SpendPoint>& point
 
 absl::StatusOr<Overviews::StoreView> Overviews::View(const std::string& tenant, absl::Time now) {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const auto known = views_.find(tenant);
     if (known != views_.end() && absl::AbsDuration(now - known->second.time) < kViewLife) {
       return known->second;
@@ -130,7 +130,7 @@ absl::StatusOr<Overviews::StoreView> Overviews::View(const std::string& tenant, 
         DPAR_ASSIGN_OR_RETURN(read.tokens, ListExpiringTokens(transaction, tenant, now, now + kKeyWarning, kMaxItems));
         return read;
       }));
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (views_.size() >= kMaxViews) {
     views_.clear();
   }
@@ -241,14 +241,14 @@ bool Overviews::ShowKnown(const BudgetAt& budget, v1::DatasetUsage& usage) const
 
 bool Overviews::Compute(const BudgetAt& budget, v1::DatasetUsage& usage) {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     // Two datasets may have one budget.
     if (ShowKnown(budget, usage) || !computing_.insert(budget.id).second) {
       return false;
     }
   }
   const absl::Cleanup computed = [&] {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     computing_.erase(budget.id);
   };
   struct Answer {
@@ -272,7 +272,7 @@ bool Overviews::Compute(const BudgetAt& budget, v1::DatasetUsage& usage) {
     const std::string name = usage.budget().name();
     *usage.mutable_budget() = answer->sums.budget;
     usage.mutable_budget()->set_name(name);
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     equivalents_[budget.id] = answer->equivalent;
     ShowKnown({budget.id, answer->sums.head_sequence}, usage);
   }
@@ -282,7 +282,7 @@ bool Overviews::Compute(const BudgetAt& budget, v1::DatasetUsage& usage) {
 void Overviews::AddEquivalents(UsagePage& page) {
   std::vector<size_t> missing;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     for (size_t i = 0; i < page.budgets.size(); ++i) {
       v1::DatasetUsage& usage = *page.response.mutable_usage(static_cast<int>(i));
       if (page.budgets[i].head_sequence > 0 && !ShowKnown(page.budgets[i], usage)) {

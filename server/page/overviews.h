@@ -13,8 +13,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "dpar/v1/overview.pb.h"
 #include "server/auth/identity.h"
 #include "server/ledger/ledger.h"
@@ -102,7 +102,7 @@ class Overviews {
 
   const OverviewSources sources_;
   const ServerFacts facts_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, StoreView> views_ ABSL_GUARDED_BY(mutex_);         // by tenant
   std::map<std::string, Equivalent> equivalents_ ABSL_GUARDED_BY(mutex_);  // by budget
   // Budgets in computation by some call; others neither wait nor repeat it.

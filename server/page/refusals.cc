@@ -7,13 +7,13 @@
 namespace dpar {
 
 void Refusals::Note(const std::string& tenant, Refusal refusal) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   refusals_[tenant].Add(std::move(refusal));
 }
 
 Refusals::Summary Refusals::Summarise(const std::string& tenant, absl::Time since) const {
   Summary summary;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   for (const auto& [name, refusals] : refusals_) {
     if (!tenant.empty() && name != tenant) {
       continue;

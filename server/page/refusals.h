@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "server/page/newest.h"
 
 namespace dpar {
@@ -32,7 +32,7 @@ class Refusals {
   [[nodiscard]] Summary Summarise(const std::string& tenant, absl::Time since) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, Newest<Refusal>> refusals_ ABSL_GUARDED_BY(mutex_);  // by tenant
 };
 

@@ -22,7 +22,7 @@ bool Sessions::IsOver(const Session& session, absl::Time now) const {
 
 std::string Sessions::Open(const std::string& token, absl::Time now, RandomSource& random) {
   std::string secret = RandomHex(random, kSecretBytes);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   std::erase_if(sessions_, [&](const auto& entry) { return IsOver(entry.second, now); });
   MakeRoom([&](const std::string& other) { return other == token; }, options_.max_of_token);
   MakeRoom([&](const std::string& other) { return OwnerOf(other) == OwnerOf(token); }, options_.max_of_owner);
@@ -51,7 +51,7 @@ void Sessions::MakeRoom(const std::function<bool(const std::string& token)>& cou
 }
 
 std::optional<std::string> Sessions::Find(absl::string_view secret, absl::Time now) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const auto found = sessions_.find(Sha256Hex(secret));
   if (found == sessions_.end()) {
     return std::nullopt;
@@ -65,12 +65,12 @@ std::optional<std::string> Sessions::Find(absl::string_view secret, absl::Time n
 }
 
 void Sessions::Close(absl::string_view secret) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   sessions_.erase(Sha256Hex(secret));
 }
 
 size_t Sessions::size() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return sessions_.size();
 }
 

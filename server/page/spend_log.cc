@@ -169,7 +169,7 @@ absl::StatusOr<bool> SpendLog::ReadSome() {
   if (next_ < round_.size()) {
     return false;
   }
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   complete_ = true;
   return true;
 }
@@ -177,7 +177,7 @@ absl::StatusOr<bool> SpendLog::ReadSome() {
 absl::StatusOr<int64_t> SpendLog::ReadOn(const BudgetHead& head, int64_t limit) {
   int64_t known = 0;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     Known& budget = budgets_[head.budget_id];
     budget.head = head;
     known = budget.spend.head_sequence();
@@ -190,7 +190,7 @@ absl::StatusOr<int64_t> SpendLog::ReadOn(const BudgetHead& head, int64_t limit) 
   if (absl::IsUnavailable(steps.status())) {
     return steps.status();
   }
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   Known& budget = budgets_[head.budget_id];
   if (!steps.ok()) {
     budget.unreadable_head = head.head_sequence;
@@ -207,7 +207,7 @@ absl::StatusOr<int64_t> SpendLog::ReadOn(const BudgetHead& head, int64_t limit) 
 
 std::optional<SpendLog::Recent> SpendLog::FindRecent(const std::string& budget_id, int64_t left_units,
                                                      absl::Time now) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const auto found = budgets_.find(budget_id);
   if (found == budgets_.end()) {
     return std::nullopt;
@@ -222,7 +222,7 @@ std::optional<SpendLog::Recent> SpendLog::FindRecent(const std::string& budget_i
 }
 
 std::vector<SpendPoint> SpendLog::Points(const std::string& budget_id) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const auto found = budgets_.find(budget_id);
   return found == budgets_.end() ? std::vector<SpendPoint>() : found->second.spend.points();
 }
@@ -230,7 +230,7 @@ std::vector<SpendPoint> SpendLog::Points(const std::string& budget_id) const {
 std::vector<BudgetHead> SpendLog::NewestBudgets(const std::string& tenant, size_t limit) const {
   std::vector<std::pair<absl::Time, BudgetHead>> newest;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     for (const auto& [id, known] : budgets_) {
       if (tenant.empty() || known.head.tenant == tenant) {
         newest.emplace_back(known.spend.commit_time(), known.head);
@@ -248,7 +248,7 @@ std::vector<BudgetHead> SpendLog::NewestBudgets(const std::string& tenant, size_
 
 SpendLog::Summary SpendLog::Summarise(const std::string& tenant, absl::Time since) const {
   Summary summary;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   summary.complete = complete_;
   for (const auto& [id, known] : budgets_) {
     if (!tenant.empty() && known.head.tenant != tenant) {

@@ -14,8 +14,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "server/page/newest.h"
 #include "server/page/spend_steps.h"
 #include "server/periodic.h"
@@ -130,7 +130,7 @@ class SpendLog {
   std::atomic<bool> stop_ = false;
   std::vector<BudgetHead> round_;  // for ReadSome only
   size_t next_ = 0;                // in the round; its size once it has ended
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, Known> budgets_ ABSL_GUARDED_BY(mutex_);  // by id
   bool complete_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<Periodic> following_;

@@ -9,7 +9,7 @@ namespace dpar {
 
 absl::Status CallRate::Take(const std::string& tenant, absl::Time now) {
   const double most = 2 * per_second_;
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   Bucket& bucket = buckets_.try_emplace(tenant, Bucket{most, now}).first->second;
   bucket.calls = std::min(most, bucket.calls + per_second_ * absl::ToDoubleSeconds(now - bucket.time));
   bucket.time = now;

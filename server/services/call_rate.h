@@ -6,8 +6,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 
 namespace dpar {
 
@@ -27,7 +27,7 @@ class CallRate {
   };
 
   const double per_second_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, Bucket> buckets_ ABSL_GUARDED_BY(mutex_);  // of known tenants only, which are limited
 };
 

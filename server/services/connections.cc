@@ -39,7 +39,7 @@ void CutOff(int socket, ino_t inode) {
 bool Connections::Take(int socket, const std::string& peer) {
   const std::string address = PeerAddress(peer);
   const ino_t inode = InodeOf(socket);
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (const auto old = by_socket_.find(socket); old != by_socket_.end()) {
     Forget(old->second);
   }
@@ -60,7 +60,7 @@ bool Connections::Take(int socket, const std::string& peer) {
 }
 
 void Connections::Prove(absl::string_view peer) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (const auto found = by_peer_.find(peer); found != by_peer_.end()) {
     found->second->proven = true;
   }

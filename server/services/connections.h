@@ -10,8 +10,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "server/limits.h"
 
 namespace dpar {
@@ -50,7 +50,7 @@ class Connections {
   void Forget(Place place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const ConnectionLimits limits_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::list<Open> open_ ABSL_GUARDED_BY(mutex_);  // oldest first
   absl::flat_hash_map<int, Place> by_socket_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, Place> by_peer_ ABSL_GUARDED_BY(mutex_);

@@ -16,8 +16,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/mutex.h"
 #include "dpar/v1/training.grpc.pb.h"
 
 namespace dpar {
@@ -33,7 +33,7 @@ class QuietTraining final : public v1::TrainingService::Service {
     return grpc::Status::OK;
   }
 
-  absl::Notification let_go;
+  Notification let_go;
 };
 
 class KeepaliveTest : public ::testing::Test {

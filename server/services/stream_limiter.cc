@@ -5,7 +5,7 @@
 namespace dpar {
 
 absl::StatusOr<std::unique_ptr<StreamLimiter::Permit>> StreamLimiter::Enter(const std::string& tenant) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   int64_t& open = open_[tenant];
   if (open >= maximum_) {
     return LimitExceeded(limit_, maximum_);
@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<StreamLimiter::Permit>> StreamLimiter::Enter(cons
 }
 
 void StreamLimiter::Leave(const std::string& tenant) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const auto open = open_.find(tenant);
   if (--open->second == 0) {
     open_.erase(open);

@@ -9,7 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 
 namespace dpar {
 
@@ -39,7 +39,7 @@ class StreamLimiter {
 
   const std::string limit_;
   const int64_t maximum_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::map<std::string, int64_t> open_ ABSL_GUARDED_BY(mutex_);
 };
 

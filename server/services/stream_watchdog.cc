@@ -32,12 +32,12 @@ StreamWatchdog::StreamWatchdog(absl::Duration patience, Clock clock)
 
 StreamWatchdog::Handle::Handle(StreamWatchdog& watchdog, std::function<void()> cancel)
     : watchdog_(watchdog), cancel_(std::move(cancel)), last_(absl::ToUnixMicros(watchdog.clock_())) {
-  const absl::MutexLock lock(&watchdog_.mutex_);
+  const MutexLock lock(&watchdog_.mutex_);
   watchdog_.handles_.insert(this);
 }
 
 StreamWatchdog::Handle::~Handle() {
-  const absl::MutexLock lock(&watchdog_.mutex_);
+  const MutexLock lock(&watchdog_.mutex_);
   watchdog_.handles_.erase(this);
 }
 
@@ -58,7 +58,7 @@ std::unique_ptr<StreamWatchdog::Handle> StreamWatchdog::Enter(std::function<void
 void StreamWatchdog::CancelIdle() {
   const int64_t idle_since = absl::ToUnixMicros(clock_() - patience_);
   // Held while cancelling, so that no handle and no call context is destroyed meanwhile.
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   for (Handle* handle : handles_) {
     if (handle->last_ <= idle_since && !handle->idle_.exchange(true)) {
       spdlog::info("a stream is ended: its caller sent or took nothing for {} s (limit max_idle_seconds)",

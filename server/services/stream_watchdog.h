@@ -9,8 +9,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "grpcpp/server_context.h"
 #include "server/periodic.h"
 #include "server/steady_time.h"
@@ -63,7 +63,7 @@ class StreamWatchdog {
  private:
   const absl::Duration patience_;
   const Clock clock_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::set<Handle*> handles_ ABSL_GUARDED_BY(mutex_);
   Periodic looking_;
 };

@@ -4,8 +4,8 @@
 
 #include <atomic>
 
-#include "absl/synchronization/notification.h"
 #include "core/error.h"
+#include "core/mutex.h"
 
 namespace dpar {
 namespace {
@@ -70,7 +70,7 @@ TEST_F(StreamWatchdogTest, AStreamThatEndedIsNotTouched) {
 
 TEST(StreamWatchdogThreadTest, TheThreadLooksByItself) {
   StreamWatchdog watchdog(absl::Milliseconds(20));
-  absl::Notification cancelled;
+  Notification cancelled;
   const auto handle = watchdog.Enter([&cancelled] { cancelled.Notify(); });
   EXPECT_TRUE(cancelled.WaitForNotificationWithTimeout(absl::Minutes(1)));
 }

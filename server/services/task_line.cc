@@ -8,14 +8,14 @@ TaskLine::TaskLine(size_t max_waiting) : max_waiting_(max_waiting), thread_([thi
 
 TaskLine::~TaskLine() {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     stopping_ = true;
   }
   thread_.join();
 }
 
 bool TaskLine::Add(Task task) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (waiting_.size() >= max_waiting_) {
     return false;
   }
@@ -27,9 +27,9 @@ void TaskLine::Loop() {
   while (true) {
     Task task;
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(&mutex_);
       const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !waiting_.empty(); };
-      mutex_.Await(absl::Condition(&wanted));
+      mutex_.Await(Condition(&wanted));
       if (waiting_.empty()) {
         return;
       }

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 
 namespace dpar {
 
@@ -28,7 +28,7 @@ class TaskLine {
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const size_t max_waiting_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::deque<Task> waiting_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

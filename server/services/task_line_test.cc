@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "core/mutex.h"
 
 namespace dpar {
 namespace {
@@ -25,9 +25,9 @@ TEST(TaskLineTest, TasksAreDoneInTheirOrderAndTheLastBeforeTheEnd) {
 }
 
 TEST(TaskLineTest, WhatDoesNotFitIsRefusedUntilSomethingWasDone) {
-  absl::Notification started;
-  absl::Notification go_on;
-  absl::Notification done;
+  Notification started;
+  Notification go_on;
+  Notification done;
   int refused = 0;
   TaskLine line(2);
   ASSERT_TRUE(line.Add([&] {

@@ -65,9 +65,9 @@ WatchHub::~WatchHub() {
 
 void WatchHub::Start() {
   thread_ = std::thread([this] { Loop(); });
-  // A wait of absl::Mutex that is under way lasts longer when the wall clock is set back.
+  // A wait of Mutex that is under way lasts longer when the wall clock is set back.
   waking_ = std::make_unique<Periodic>([this] {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     wake_ = true;
     return kWakePeriod;
   });
@@ -76,7 +76,7 @@ void WatchHub::Start() {
 void WatchHub::Stop() {
   Effects effects;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     stopping_ = true;
     const std::map<std::string, JobPointer> jobs = jobs_;
     for (const auto& [name, job] : jobs) {
@@ -92,7 +92,7 @@ void WatchHub::Stop() {
 void WatchHub::Join(const std::shared_ptr<Watch>& watch, const std::string& job, int64_t after_sequence) {
   Effects effects;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     if (stopping_) {
       EndWith(watch, Stopping(), effects);
     } else if (!StateOf(*watch).end.has_value()) {
@@ -113,7 +113,7 @@ void WatchHub::Join(const std::shared_ptr<Watch>& watch, const std::string& job,
 void WatchHub::Refuse(const std::shared_ptr<Watch>& watch, const absl::Status& status) {
   Effects effects;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     EndWith(watch, status, effects);
     Release(watch, effects);
   }
@@ -123,7 +123,7 @@ void WatchHub::Refuse(const std::shared_ptr<Watch>& watch, const absl::Status& s
 void WatchHub::Leave(const std::shared_ptr<Watch>& watch) {
   Effects effects;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     EndWith(watch, absl::CancelledError("the caller went away"), effects);
   }
   Perform(std::move(effects));
@@ -132,7 +132,7 @@ void WatchHub::Leave(const std::shared_ptr<Watch>& watch) {
 void WatchHub::Sent(const std::shared_ptr<Watch>& watch, bool taken) {
   Effects effects;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     StateOf(*watch).sending = false;
     if (!taken) {
       EndWith(watch, absl::CancelledError("the caller went away"), effects);
@@ -147,7 +147,7 @@ void WatchHub::Sent(const std::shared_ptr<Watch>& watch, bool taken) {
 }
 
 void WatchHub::Changed(const std::string& job) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (job.empty()) {
     for (const auto& [name, watched] : jobs_) {
       Hasten(name, *watched);
@@ -160,9 +160,9 @@ void WatchHub::Changed(const std::string& job) {
 void WatchHub::Loop() {
   while (true) {
     const absl::Time next = Look(SteadyNow(), absl::Now());
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return wake_ || stopping_; };
-    mutex_.AwaitWithTimeout(absl::Condition(&wanted), next - SteadyNow());
+    mutex_.AwaitWithTimeout(Condition(&wanted), next - SteadyNow());
     if (stopping_) {
       return;
     }
@@ -175,7 +175,7 @@ absl::Time WatchHub::Look(absl::Time now, absl::Time time) {
   Effects effects;
   absl::Time next;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     for (const auto& [name, job] : due) {
       Tell(*job, states.at(name), now, time, effects);
     }
@@ -187,7 +187,7 @@ absl::Time WatchHub::Look(absl::Time now, absl::Time time) {
 
 // A change from here on makes the job due again, though the next read may include it.
 std::map<std::string, WatchHub::JobPointer> WatchHub::TakeDue(absl::Time now) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   std::map<std::string, JobPointer> due;
   while (!agenda_.empty() && agenda_.begin()->first <= now) {
     const std::string name = agenda_.begin()->second;
@@ -348,7 +348,7 @@ void WatchHub::Perform(Effects effects) {
     for (const std::shared_ptr<Watch>& watch : effects.cancels) {
       watch->sink_.Cancel();
     }
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     for (const std::shared_ptr<Watch>& watch : effects.cancels) {
       Release(watch, effects);
     }

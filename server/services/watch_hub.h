@@ -17,8 +17,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "dpar/v1/training.pb.h"
 #include "server/periodic.h"
 #include "server/store/database.h"
@@ -131,7 +131,7 @@ class WatchHub {
   ProgressBoard& board_;
   Witness& witness_;
   const absl::Duration patience_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool wake_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, JobPointer> jobs_ ABSL_GUARDED_BY(mutex_);

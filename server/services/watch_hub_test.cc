@@ -406,24 +406,24 @@ TEST_F(WatchHubTest, TheThreadDoesWhatTheTestDidInItsPlace) {
     explicit EagerSink(WatchHub& hub) : hub_(hub) {}
     void Send(std::shared_ptr<const v1::WatchJobResponse> message) override {
       {
-        const absl::MutexLock lock(&mutex);
+        const MutexLock lock(&mutex);
         stages.push_back(message->stage());
       }
       hub_.Sent(watch, true);
     }
     void Cancel() override {}
     void End(const absl::Status& status) override {
-      const absl::MutexLock lock(&mutex);
+      const MutexLock lock(&mutex);
       end = status;
     }
     std::vector<std::string> Await(const std::function<bool()>& reached) {
-      const absl::MutexLock lock(&mutex);
-      EXPECT_TRUE(mutex.AwaitWithTimeout(absl::Condition(&reached), absl::Minutes(1)));
+      const MutexLock lock(&mutex);
+      EXPECT_TRUE(mutex.AwaitWithTimeout(Condition(&reached), absl::Minutes(1)));
       return stages;
     }
 
     std::shared_ptr<Watch> watch = std::make_shared<Watch>(*this);
-    absl::Mutex mutex;
+    Mutex mutex;
     std::vector<std::string> stages;
     std::optional<absl::Status> end;
 

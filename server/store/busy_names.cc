@@ -8,7 +8,7 @@ class BusyNames::Hold final : public NameHold {
  public:
   Hold(BusyNames& names, std::string name) : names_(names), name_(std::move(name)) {}
   ~Hold() override {
-    const absl::MutexLock lock(&names_.mutex_);
+    const MutexLock lock(&names_.mutex_);
     names_.taken_.erase(name_);
   }
 
@@ -23,9 +23,9 @@ absl::Status NameIsBusy() {
 }
 
 absl::StatusOr<std::unique_ptr<NameHold>> BusyNames::Take(const std::string& name, absl::Duration patience) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const auto is_free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return taken_.count(name) == 0; };
-  if (!mutex_.AwaitWithTimeout(absl::Condition(&is_free), patience)) {
+  if (!mutex_.AwaitWithTimeout(Condition(&is_free), patience)) {
     return NameIsBusy();
   }
   taken_.insert(name);

@@ -7,8 +7,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "server/store/database.h"
 
 namespace dpar {
@@ -26,7 +26,7 @@ class BusyNames {
  private:
   class Hold;
 
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::set<std::string> taken_ ABSL_GUARDED_BY(mutex_);
 };
 

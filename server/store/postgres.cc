@@ -6,9 +6,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/cleanup/cleanup.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
+#include "core/mutex.h"
 #include "core/status_macros.h"
 #include "server/steady_time.h"
 #include "server/store/busy_names.h"
@@ -112,10 +112,10 @@ class Pool {
   // UNAVAILABLE when all are taken for too long, or none can be made.
   absl::StatusOr<std::unique_ptr<PostgresConnection>> Take(bool writes) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(&mutex_);
       const int most = writes ? kMaxConnections : kMaxConnections - kWriteConnections;
       const auto is_free = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return lent_ < most; };
-      if (!mutex_.AwaitWithTimeout(absl::Condition(&is_free), kConnectionWait)) {
+      if (!mutex_.AwaitWithTimeout(Condition(&is_free), kConnectionWait)) {
         return Unavailable("the store is busy; try again");
       }
       ++lent_;
@@ -134,7 +134,7 @@ class Pool {
 
   // Takes a connection back, or null when it was lost: then the idle ones are dropped too.
   void Return(std::unique_ptr<PostgresConnection> connection) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     --lent_;
     if (connection != nullptr && connection->usable()) {
       idle_.push_back(std::move(connection));
@@ -145,7 +145,7 @@ class Pool {
 
  private:
   const std::string uri_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   int lent_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<PostgresConnection>> idle_ ABSL_GUARDED_BY(mutex_);
 };
@@ -187,7 +187,7 @@ class SharedNames {
   };
 
   absl::StatusOr<bool> Try(absl::string_view sql, const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     if (session_ == nullptr || !session_->usable()) {
       DPAR_ASSIGN_OR_RETURN(session_, PostgresConnection::Open(uri_));
     }
@@ -200,7 +200,7 @@ class SharedNames {
 
   const std::string uri_;
   BusyNames local_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::unique_ptr<PostgresConnection> session_ ABSL_GUARDED_BY(mutex_);
 };
 

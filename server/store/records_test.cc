@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/files.h"

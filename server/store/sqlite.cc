@@ -15,8 +15,8 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "core/error.h"
+#include "core/mutex.h"
 #include "core/status_macros.h"
 #include "server/store/busy_names.h"
 #include "server/store/database.h"
@@ -291,7 +291,7 @@ class SqliteDatabase final : public Database {
     }
     DPAR_RETURN_IF_ERROR(turn.status);
     if (!turn.notices.empty()) {
-      const absl::MutexLock lock(&listener_mutex_);
+      const MutexLock lock(&listener_mutex_);
       for (const std::string& notice : turn.notices) {
         if (listener_) {
           listener_(notice);
@@ -304,7 +304,7 @@ class SqliteDatabase final : public Database {
   absl::Status Read(const Body& body) override {
     DPAR_ASSIGN_OR_RETURN(std::unique_ptr<Connection> reader, TakeReader());
     absl::Status status = RunRead(*reader, body);
-    const absl::MutexLock lock(&readers_mutex_);
+    const MutexLock lock(&readers_mutex_);
     if (readers_.size() < kMaxIdleReaders) {
       readers_.push_back(std::move(reader));
     }
@@ -316,7 +316,7 @@ class SqliteDatabase final : public Database {
   }
 
   void Listen(Listener listener) override {
-    const absl::MutexLock lock(&listener_mutex_);
+    const MutexLock lock(&listener_mutex_);
     listener_ = std::move(listener);
   }
 
@@ -325,10 +325,10 @@ class SqliteDatabase final : public Database {
  private:
   // Waits until another thread has run this turn (empty), or this one must run all waiting turns, its own included.
   std::vector<WriteTurn*> AwaitTurn(WriteTurn& turn) ABSL_LOCKS_EXCLUDED(turns_mutex_) {
-    const absl::MutexLock lock(&turns_mutex_);
+    const MutexLock lock(&turns_mutex_);
     waiting_.push_back(&turn);
     const auto called = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(turns_mutex_) { return turn.done || !writing_; };
-    turns_mutex_.Await(absl::Condition(&called));
+    turns_mutex_.Await(Condition(&called));
     if (turn.done) {
       return {};
     }
@@ -343,7 +343,7 @@ class SqliteDatabase final : public Database {
     } catch (const std::bad_alloc&) {
       status = out_of_memory_;
     }
-    const absl::MutexLock lock(&turns_mutex_);
+    const MutexLock lock(&turns_mutex_);
     for (WriteTurn* const turn : group) {
       if (!status.ok()) {
         turn->status = status;
@@ -355,7 +355,7 @@ class SqliteDatabase final : public Database {
 
   absl::StatusOr<std::unique_ptr<Connection>> TakeReader() {
     {
-      const absl::MutexLock lock(&readers_mutex_);
+      const MutexLock lock(&readers_mutex_);
       if (!readers_.empty()) {
         std::unique_ptr<Connection> reader = std::move(readers_.back());
         readers_.pop_back();
@@ -369,12 +369,12 @@ class SqliteDatabase final : public Database {
   BusyNames names_;
   const std::unique_ptr<Connection> writer_;                               // of the thread that leads a group
   const absl::Status out_of_memory_ = StoreUnavailable("memory ran out");  // made while there is some
-  absl::Mutex turns_mutex_;
+  Mutex turns_mutex_;
   std::vector<WriteTurn*> waiting_ ABSL_GUARDED_BY(turns_mutex_);
   bool writing_ ABSL_GUARDED_BY(turns_mutex_) = false;  // a thread leads a group
-  absl::Mutex readers_mutex_;
+  Mutex readers_mutex_;
   std::vector<std::unique_ptr<Connection>> readers_ ABSL_GUARDED_BY(readers_mutex_);
-  absl::Mutex listener_mutex_;
+  Mutex listener_mutex_;
   Listener listener_ ABSL_GUARDED_BY(listener_mutex_);
 };
 

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "core/error.h"
+#include "core/mutex.h"
 #include "core/status_macros.h"
 #include "server/files.h"
 #include "server/store/data_directory.h"
@@ -169,15 +169,15 @@ TEST_P(StoreTest, NoticesAreHeardAfterTheCommitAndNotAfterARollback) {
 
 TEST_P(StoreTest, NoticesOfABusyMomentAreAllHeard) {
   constexpr int kNotices = 200;
-  absl::Mutex mutex;
+  Mutex mutex;
   std::set<std::string> heard;
   store_.database().Listen([&](const std::string& notice) {
-    const absl::MutexLock lock(&mutex);
+    const MutexLock lock(&mutex);
     heard.insert(notice);
   });
   const auto await = [&](const std::function<bool()>& condition) {
-    const absl::MutexLock lock(&mutex);
-    return mutex.AwaitWithTimeout(absl::Condition(&condition), absl::Seconds(10));
+    const MutexLock lock(&mutex);
+    return mutex.AwaitWithTimeout(Condition(&condition), absl::Seconds(10));
   };
   if (store_.database().shared()) {
     ASSERT_TRUE(await([&] { return heard.contains(""); })) << "nobody listens yet";

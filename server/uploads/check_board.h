@@ -9,8 +9,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "core/stage.h"
 #include "dpar/v1/dataset.pb.h"
 #include "server/fair_line.h"
@@ -28,7 +28,7 @@ class CheckBoard {
  private:
   void Show(const std::string& upload, const std::string& stage, double fraction) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<std::string, v1::UploadCheck> shown_ ABSL_GUARDED_BY(mutex_);
   // Uploads are limited for each tenant, and calls in all.
   FairLine line_{1, std::numeric_limits<size_t>::max()};
@@ -56,7 +56,7 @@ class CheckBoard::Check {
   CheckBoard& board_;
   const std::string upload_;
   FairLine::Turn turn_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   const std::function<bool()> wanted_ ABSL_GUARDED_BY(mutex_);
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };

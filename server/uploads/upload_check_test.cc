@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "core/certificate/digest.h"
+#include "core/mutex.h"
 #include "server/uploads/testing/uploads_fixture.h"
 
 namespace dpar {
@@ -110,7 +110,7 @@ TEST_P(CheckTest, WhatIsWrongWithAFileThatNobodyAsksAboutIsNotRecorded) {
 TEST_P(CheckTest, OneRunsAtATimeAndTheOtherWaitsAndMayLeave) {
   const std::string first = Sent("first");
   const std::string second = Sent("second");
-  absl::Notification go_on;
+  Notification go_on;
   absl::StatusOr<v1::FinishUploadResponse> answer;
   std::thread running([&] {
     answer = FinishIf(first, Sha256Hex(bytes_), "first", [&] {

@@ -115,7 +115,7 @@ absl::Status Witness::Cover(const Spend& spend) { return Cover(std::vector<Spend
 absl::Status Witness::Cover(const std::vector<Spend>& spends) {
   std::map<std::string, std::vector<Spend>> unknown;
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     for (const Spend& spend : spends) {
       if (!covered_.contains(spend.hash)) {
         unknown[spend.budget_id].push_back(spend);
@@ -138,7 +138,7 @@ absl::Status Witness::Cover(const std::vector<Spend>& spends) {
 }
 
 void Witness::Remember(const std::vector<Spend>& spends) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (covered_.size() + spends.size() > kMaxCovered) {
     covered_.clear();
   }

@@ -25,7 +25,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 #include "server/store/database.h"
 #include "server/witness/mark_directory.h"
 #include "server/witness/rollback.h"
@@ -85,7 +85,7 @@ class Witness {
   MarkDirectory marks_;
   const std::function<void()> on_failure_;
   std::atomic<bool> failing_ = false;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   // Hashes of entries that a mark stands at or past, at most kMaxCovered.
   absl::flat_hash_set<std::string> covered_ ABSL_GUARDED_BY(mutex_);
 };

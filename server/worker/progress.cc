@@ -26,7 +26,7 @@ Progress FromProto(const v1::JobProgress& stored) {
 }
 
 std::optional<Progress> ProgressBoard::Get(const std::string& job) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const auto entry = entries_.find(job);
   return entry == entries_.end() ? std::nullopt : std::optional<Progress>(entry->second);
 }
@@ -39,7 +39,7 @@ void ProgressBoard::TellOfStage(const std::optional<Progress>& before, const std
 }
 
 void ProgressBoard::Update(const std::string& job, const Progress& progress) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   std::optional<Progress> before;
   if (const auto entry = entries_.find(job); entry != entries_.end()) {
     before = entry->second;
@@ -50,12 +50,12 @@ void ProgressBoard::Update(const std::string& job, const Progress& progress) {
 }
 
 void ProgressBoard::Touch(const std::string& job) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   Tell(job);
 }
 
 void ProgressBoard::Remove(const std::string& job) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   if (const auto entry = entries_.find(job); entry != entries_.end()) {
     TellOfStage(entry->second, std::nullopt);
     entries_.erase(entry);
@@ -64,7 +64,7 @@ void ProgressBoard::Remove(const std::string& job) {
 }
 
 void ProgressBoard::Listen(Listener listener) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   listener_ = std::move(listener);
 }
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "dpar/v1/training.pb.h"
 
 namespace dpar {
@@ -54,7 +54,7 @@ class ProgressBoard {
   void Tell(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const StageObserver observer_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   Listener listener_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, Progress> entries_ ABSL_GUARDED_BY(mutex_);
 };

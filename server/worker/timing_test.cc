@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 #include "core/plan/structure_work.h"
 #include "server/worker/testing/worker_fixture.h"
 
@@ -71,9 +71,9 @@ class TimingTest : public testing::WorkerFixture {
     }
     Trace trace;
     trace.earliest_end = WorkOfStructure(submitted->plan(), Options().threads).seconds;
-    absl::Mutex mutex;
+    Mutex mutex;
     ProgressBoard board([&](const Progress& left, absl::Duration took) {
-      const absl::MutexLock lock(&mutex);
+      const MutexLock lock(&mutex);
       trace.stages.push_back(left.stage);
       if (left.stage == "structure") {
         trace.structure = took;

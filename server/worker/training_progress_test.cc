@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
+#include "core/mutex.h"
 
 namespace dpar {
 namespace {
@@ -111,7 +111,7 @@ TEST_F(TrainingProgressTest, TheCostOfAllStepsIsNotComputedWhenItIsKnown) {
 }
 
 TEST_F(TrainingProgressTest, NobodyWaitsForAnEpsilonThatTakesLong) {
-  absl::Notification released;
+  Notification released;
   const EpsilonSource slow = {[&](int64_t /*steps*/) {
                                 released.WaitForNotification();
                                 return 0.25;

@@ -47,7 +47,7 @@ absl::Status Worker::Start() {
   TakeBack(/*everyone=*/!database_.shared());
   DPAR_RETURN_IF_ERROR(SweepModels(database_, directory_));
   ticking_ = std::make_unique<Periodic>([this] {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     ++notices_;
     return std::min(kIdleWait, options_.lease / kRenewalsInLease);
   });
@@ -59,14 +59,14 @@ absl::Status Worker::Start() {
 }
 
 void Worker::Notify(const std::string& job) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   ++notices_;
   check_cancels_ = check_cancels_ || job.empty() || running_.count(job) != 0;
 }
 
 void Worker::Stop() {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     stopping_ = true;
     ++notices_;
     for (const auto& [job, running] : running_) {
@@ -78,7 +78,7 @@ void Worker::Stop() {
   }
   threads_.clear();
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     threads_ended_ = true;
     ++notices_;
   }
@@ -89,12 +89,12 @@ void Worker::Stop() {
 }
 
 bool Worker::stopping() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return stopping_;
 }
 
 std::vector<Worker::Running> Worker::running() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   std::vector<Running> running;
   for (const auto& [job, one] : running_) {
     running.push_back(one);
@@ -103,9 +103,9 @@ std::vector<Worker::Running> Worker::running() const {
 }
 
 int64_t Worker::AwaitNotice(int64_t seen) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const auto noticed = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return notices_ != seen; };
-  mutex_.Await(absl::Condition(&noticed));
+  mutex_.Await(Condition(&noticed));
   return notices_;
 }
 
@@ -126,14 +126,14 @@ void Worker::RunJobs() {
 }
 
 absl::StatusOr<std::shared_ptr<Attempt>> Worker::LeaseNext() {
-  const absl::MutexLock leasing(&lease_mutex_);
+  const MutexLock leasing(&lease_mutex_);
   if (stopping()) {
     return nullptr;
   }
   DPAR_RETURN_IF_ERROR(CheckMachine(directory_.root()));
   LeaseRequest request{options_.owner, absl::Now(), options_.lease, options_.max_running_jobs, 0, options_.total_bytes};
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     request.free_bytes = free_bytes_;
   }
   std::optional<StoredJob> job;
@@ -157,7 +157,7 @@ std::shared_ptr<Attempt> Worker::Admit(const StoredJob& job, std::string schema)
   DPAR_SEAM("leased");
   auto attempt = std::make_shared<Attempt>(job, std::move(schema), directory_, progress_,
                                            TrainOptions{DeviceFor(job), options_.threads});
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   free_bytes_ -= job.job.memory_bytes();
   // A cancel may have come after the lease, before this attempt was registered.
   check_cancels_ = true;
@@ -257,7 +257,7 @@ void Worker::MarkSpend(const std::string& job) const {
 }
 
 void Worker::Forget(const Attempt& attempt) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   free_bytes_ += attempt.stored().job.memory_bytes();
   // Unless the job was leased again here after this attempt lost it.
   const auto found = running_.find(attempt.stored().job.name());
@@ -275,7 +275,7 @@ void Worker::KeepLeases() {
     seen = AwaitNotice(seen);
     bool check_cancels = false;
     {
-      const absl::MutexLock lock(&mutex_);
+      const MutexLock lock(&mutex_);
       if (threads_ended_) {
         return;
       }
@@ -309,7 +309,7 @@ void Worker::RenewLeases() {
     } else if (cancel_requested) {
       one.attempt->Stop(StopCause::kCancelled);
     }
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     if (const auto found = running_.find(name); status.ok() && found != running_.end()) {
       found->second.lease_end = now + options_.lease;
     }

@@ -11,9 +11,9 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "core/certificate/signing_key.h"
+#include "core/mutex.h"
 #include "server/observe/metrics.h"
 #include "server/periodic.h"
 #include "server/queue/queue.h"
@@ -93,9 +93,9 @@ class Worker {
   ProgressBoard& progress_;
   const WorkerOptions options_;
   std::string device_;
-  absl::Mutex lease_mutex_
+  Mutex lease_mutex_
       ABSL_ACQUIRED_BEFORE(mutex_);  // one thread leases at a time, so that no two count on the same memory
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool threads_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool check_cancels_ ABSL_GUARDED_BY(mutex_) = false;

@@ -59,7 +59,7 @@ bool CrashSite::Start(const std::string& binary, const e2e::Environment& environ
   if (!server_.Start(binary, environment)) {
     return false;
   }
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   channel_ = server_.MakeChannel();
   return true;
 }
@@ -67,7 +67,7 @@ bool CrashSite::Start(const std::string& binary, const e2e::Environment& environ
 void CrashSite::Restart(const std::string& binary, const e2e::Environment& environment) {
   server_.Launch(binary, environment);
   if (server_.ComesUp()) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     channel_ = server_.MakeChannel();
   }
 }
@@ -90,7 +90,7 @@ CrashSite::Tenant CrashSite::NewTenant(uint64_t seed) {
 }
 
 e2e::Client CrashSite::ClientOf(const e2e::TenantAccess& tenant) const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return e2e::Client(channel_, tenant.owner_token);
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 #include "server/store/testing/private_postgres.h"
 #include "tests/crash/promises.h"
 #include "tests/crash/store_checker.h"
@@ -77,7 +77,7 @@ class CrashSite {
   StoreChecker checker_;
   Promises promises_;
   std::vector<e2e::TenantAccess> tenants_;
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   std::shared_ptr<grpc::Channel> channel_ ABSL_GUARDED_BY(mutex_);
 };
 

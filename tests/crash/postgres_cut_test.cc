@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "core/mutex.h"
 #include "core/random/testing/fixed_random.h"
 #include "core/status_macros.h"
 #include "server/files.h"
@@ -158,7 +158,7 @@ TEST_F(PostgresCutTest, ADatasetWhoseCommitOutlivesItsServerKeepsItsFile) {
   std::filesystem::copy_file(directory.DatasetFile(tenant.dataset), directory.DatasetFile(late));
   const absl::StatusOr<std::unique_ptr<Database>> database = OpenPostgres(site.postgres_uri());
   ASSERT_TRUE(database.ok()) << database.status();
-  absl::Notification written;
+  Notification written;
   std::future<absl::Status> committed = std::async(std::launch::async, [&] {
     return (*database)->Write([&](Transaction& transaction) -> absl::Status {
       DPAR_RETURN_IF_ERROR(transaction.Lock(Guard::kTenant, tenant.access.name));

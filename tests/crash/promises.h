@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 #include "dpar/v1/training.pb.h"
 
 namespace dpar::crash {
@@ -23,31 +23,31 @@ struct Promised {
 class Promises {
  public:
   void Accepted(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     promised_.jobs.insert(job);
   }
   void Seen(const v1::Job& job) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     if (job.has_end_time()) {
       promised_.ended.emplace(job.name(), job.state());
     }
   }
   // Before it is sent: the server may carry it out and die before it answers.
   void AsksToCancel(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     promised_.cancels.insert(job);
   }
   void Sealed(const std::string& dataset) ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     promised_.datasets.insert(dataset);
   }
   [[nodiscard]] Promised all() const ABSL_LOCKS_EXCLUDED(mutex_) {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     return promised_;
   }
 
  private:
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   Promised promised_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -22,7 +22,7 @@ class Watchers::Stream : public grpc::ClientReadReactor<v1::WatchJobResponse> {
   void OnReadDone(bool ok) override {
     if (!ok) return;
     {
-      const absl::MutexLock lock(&watchers_.mutex_);
+      const MutexLock lock(&watchers_.mutex_);
       watchers_.totals_.heard += heard_ ? 0 : 1;
       watchers_.totals_.terminal += message_.terminal() ? 1 : 0;
     }
@@ -30,7 +30,7 @@ class Watchers::Stream : public grpc::ClientReadReactor<v1::WatchJobResponse> {
     StartRead(&message_);
   }
   void OnDone(const grpc::Status& status) override {
-    const absl::MutexLock lock(&watchers_.mutex_);
+    const MutexLock lock(&watchers_.mutex_);
     ++watchers_.totals_.ended;
     watchers_.totals_.statuses.push_back(status);
   }
@@ -53,7 +53,7 @@ Watchers::~Watchers() {
 
 void Watchers::Open(const Client& client, const std::string& job) {
   {
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(&mutex_);
     ++totals_.opened;
   }
   streams_.push_back(std::make_unique<Stream>(*this, client, job));
@@ -64,13 +64,13 @@ void Watchers::CancelAll() {
 }
 
 bool Watchers::Await(const std::function<bool(const Totals&)>& reached) {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const auto condition = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return reached(totals_); };
-  return mutex_.AwaitWithTimeout(absl::Condition(&condition), kPatience);
+  return mutex_.AwaitWithTimeout(Condition(&condition), kPatience);
 }
 
 Watchers::Totals Watchers::totals() const {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   return totals_;
 }
 

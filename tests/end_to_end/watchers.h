@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "core/mutex.h"
 #include "tests/end_to_end/harness.h"
 
 namespace dpar::e2e {
@@ -44,7 +44,7 @@ class Watchers {
  private:
   class Stream;
 
-  mutable absl::Mutex mutex_;
+  mutable Mutex mutex_;
   Totals totals_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Stream>> streams_;
 };

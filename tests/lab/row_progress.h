@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
+#include "core/mutex.h"
 #include "tests/lab/progress_line.h"
 
 namespace dpar::lab {
@@ -19,7 +19,7 @@ class RowProgress {
 
  private:
   int64_t row_count_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   ProgressLine line_ ABSL_GUARDED_BY(mutex_);
   int64_t most_rows_done_ ABSL_GUARDED_BY(mutex_) = 0;  // threads report out of order
 };

@@ -80,7 +80,7 @@ NeighbourServer::NeighbourServer()
       uploads_(store_.database(), store_.directory(), marks_, Limits()),
       key_(*SigningKey::Generate()),
       board_([this](const Progress& left, absl::Duration /*took*/) {
-        const absl::MutexLock lock(&mutex_);
+        const MutexLock lock(&mutex_);
         stages_.push_back(absl::StrCat(left.stage, " ", left.completed, "/", left.total));
       }),
       worker_(
@@ -183,11 +183,11 @@ std::string NeighbourServer::Certificate(const std::string& job) {
 
 // A job is taken off the board, which ends its last stage, just after its end is stored.
 std::string NeighbourServer::TakeStages() {
-  const absl::MutexLock lock(&mutex_);
+  const MutexLock lock(&mutex_);
   const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !stages_.empty() && absl::StartsWith(stages_.back(), "saving ");
   };
-  mutex_.AwaitWithTimeout(absl::Condition(&ended), absl::Seconds(1));
+  mutex_.AwaitWithTimeout(Condition(&ended), absl::Seconds(1));
   return absl::StrCat("stages: ", absl::StrJoin(std::exchange(stages_, {}), ", "), "\n");
 }
 

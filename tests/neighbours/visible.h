@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/mutex.h"
 #include "core/certificate/signing_key.h"
 #include "core/graph/graph.h"
+#include "core/mutex.h"
 #include "core/random/testing/fixed_random.h"
 #include "server/admission/submit.h"
 #include "server/store/testing/temporary_store.h"
@@ -47,7 +47,7 @@ class NeighbourServer {
   MarkDirectory marks_;
   Uploads uploads_;
   SigningKey key_;
-  absl::Mutex mutex_;
+  Mutex mutex_;
   std::vector<std::string> stages_ ABSL_GUARDED_BY(mutex_);  // that the running job has left, with their counters
   ProgressBoard board_;
   Worker worker_;
