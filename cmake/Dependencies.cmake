@@ -27,6 +27,8 @@ pkg_check_modules(mpfr REQUIRED IMPORTED_TARGET mpfr)
 # A CUDA build of LibTorch can take Debian's place through Torch_DIR or CMAKE_PREFIX_PATH. Its headers are not ours to
 # keep free of warnings.
 find_package(Torch CONFIG REQUIRED)
+# For all: one program has one layout of strings, and precompiled headers are made for one.
+add_compile_options(${TORCH_CXX_FLAGS})
 add_library(dpar_torch INTERFACE)
 target_include_directories(dpar_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
 target_link_libraries(dpar_torch INTERFACE ${TORCH_LIBRARIES})

@@ -4,12 +4,26 @@ set(DPAR_SANITIZE "" CACHE STRING "Sanitizers for everything this project compil
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM)
   # Paths below the source directory count as relative, so that a second clone finds what a first one compiled.
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} ${CCACHE_PROGRAM})
+  # The rest of the settings is what ccache asks for with precompiled headers; -fpch-preprocess too, with GCC.
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${CCACHE_PROGRAM})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-fpch-preprocess)
+  endif()
 endif()
 find_program(MOLD_PROGRAM mold)
 if(MOLD_PROGRAM)
   add_link_options(-fuse-ld=mold)
 endif()
+
+# -O3 took 5 % longer to compile; core/ has it where a benchmark shows that it pays.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+# Most sources stay below 500 MB of compiler memory; without collecting garbage there they compile 8 % faster.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  add_compile_options(--param=ggc-min-heapsize=500000)
+endif()
+# For all, or a precompiled header would not fit some targets.
+add_compile_options(-pthread)
 
 if(DPAR_SANITIZE)
   add_compile_options(-fsanitize=${DPAR_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
