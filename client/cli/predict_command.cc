@@ -18,7 +18,7 @@
 #include "client/cli/named_graph.h"
 #include "client/cli/prediction_file.h"
 #include "client/cli/tables.h"
-#include "client/cli/training_graph.h"
+#include "core/certificate/training_graph.h"
 #include "client/cli/typed_flags.h"
 #include "core/error.h"
 #include "core/infer/model.h"

@@ -1,5 +1,6 @@
-#ifndef DPAR_CLIENT_CLI_TRAINING_GRAPH_H_
-#define DPAR_CLIENT_CLI_TRAINING_GRAPH_H_
+// Whether a graph is the one that a certificate is about.
+#ifndef DPAR_CORE_CERTIFICATE_TRAINING_GRAPH_H_
+#define DPAR_CORE_CERTIFICATE_TRAINING_GRAPH_H_
 
 #include <string>
 
@@ -17,4 +18,4 @@ absl::StatusOr<bool> IsGraphOfDigest(const GraphView& graph, absl::string_view k
 
 }  // namespace dpar
 
-#endif  // DPAR_CLIENT_CLI_TRAINING_GRAPH_H_
+#endif  // DPAR_CORE_CERTIFICATE_TRAINING_GRAPH_H_

@@ -1,4 +1,4 @@
-#include "client/cli/training_graph.h"
+#include "core/certificate/training_graph.h"
 
 #include <cstddef>
 #include <span>
