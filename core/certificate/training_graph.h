@@ -2,16 +2,11 @@
 #ifndef DPAR_CORE_CERTIFICATE_TRAINING_GRAPH_H_
 #define DPAR_CORE_CERTIFICATE_TRAINING_GRAPH_H_
 
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "core/graph/graph.h"
 
 namespace dpar {
-
-// dataset.digest in lower-case hex, or INVALID_ARGUMENT. Ignores the signature: a forgery only turns a warning off.
-absl::StatusOr<std::string> DatasetDigest(absl::string_view envelope);
 
 // Whether the keyed digest of the graph's canonical content is `digest`. INVALID_ARGUMENT unless `key` is hex.
 absl::StatusOr<bool> IsGraphOfDigest(const GraphView& graph, absl::string_view key, absl::string_view digest);
