@@ -27,8 +27,25 @@ if TYPE_CHECKING:
     from dpar.job import Job, Price
     from dpar.uploading import Uploaded
 
-__all__ = ["Certificate", "Check", "Client", "Error", "Graph", "GraphLike", "Job", "Model", "Predictions", "Price",
-           "Schema", "Shift", "Uploaded", "Verification", "__version__", "errors", "privacy"]
+__all__ = [
+    "Certificate",
+    "Check",
+    "Client",
+    "Error",
+    "Graph",
+    "GraphLike",
+    "Job",
+    "Model",
+    "Predictions",
+    "Price",
+    "Schema",
+    "Shift",
+    "Uploaded",
+    "Verification",
+    "__version__",
+    "errors",
+    "privacy",
+]
 
 _OF_CLIENT = {"Client": "client", "Job": "job", "Price": "job", "Uploaded": "uploading"}
 

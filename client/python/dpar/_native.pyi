@@ -9,9 +9,20 @@ def calibrate(event: str, epsilon: float, delta: float) -> tuple[float, str]: ..
 def check_event(event: str) -> None: ...
 
 class Pipeline:
-    def __init__(self, *, method: str, seeds: int, top_k: int, appr_noise: float, value_noise: float,
-                 sampling_rate: float, noise_multiplier: float, steps: int, max_occurrence: int,
-                 node_sampling_rate: float) -> None: ...
+    def __init__(
+        self,
+        *,
+        method: str,
+        seeds: int,
+        top_k: int,
+        appr_noise: float,
+        value_noise: float,
+        sampling_rate: float,
+        noise_multiplier: float,
+        steps: int,
+        max_occurrence: int,
+        node_sampling_rate: float
+    ) -> None: ...
     def published(self, delta: float) -> dict[str, float]: ...
     def event(self) -> str: ...
 
@@ -19,10 +30,24 @@ class Graph:
     @staticmethod
     def read(path: str, classes: int | None, stated: bool) -> Graph: ...
     @staticmethod
-    def from_arrays(*, edge_offsets: Any, neighbours: Any, feature_offsets: Any, columns: Any, values: Any, labels: Any,
-                    feature_count: int, class_count: int, ids: Sequence[str], class_names: Sequence[str]) -> Graph: ...
+    def from_arrays(
+        *,
+        edge_offsets: Any,
+        neighbours: Any,
+        feature_offsets: Any,
+        columns: Any,
+        values: Any,
+        labels: Any,
+        feature_count: int,
+        class_count: int,
+        classes_counted: bool,
+        ids: Sequence[str],
+        class_names: Sequence[str]
+    ) -> Graph: ...
     def write(self, path: str, names: bool) -> None: ...
-    def check_bounds(self, edges: int, entries: int, most_edges: int, most_entries: int) -> None: ...
+    def check_bounds(
+        self, edges: int | None, entries: int | None, most_edges: int, most_entries: int
+    ) -> None: ...
     def report(self) -> dict[str, int]: ...
     def scales(self) -> dict[str, Any]: ...
     @property
@@ -33,6 +58,8 @@ class Graph:
     def class_count(self) -> int: ...
     @property
     def edge_count(self) -> int: ...
+    @property
+    def classes_counted(self) -> bool: ...
     @property
     def ids(self) -> list[str]: ...
     @property
@@ -61,14 +88,42 @@ def schema_difference(a: str, b: str) -> str: ...
 class Model:
     @staticmethod
     def read(path: str) -> Model: ...
-    def predict(self, graph: Graph, propagation: str, shift: bool, alpha: float, iterations: int, normalisation: str,
-                self_loops: bool) -> tuple[Any, Any, dict[str, Any] | None]: ...
-    def probabilities(self, graph: Graph, propagation: str, shift: bool, alpha: float, iterations: int,
-                      normalisation: str, self_loops: bool) -> Any: ...
+    def write_onnx(self, path: str) -> None: ...
+    def write_safetensors(self, path: str) -> None: ...
+    def predict(
+        self,
+        graph: Graph,
+        propagation: str,
+        shift: bool,
+        alpha: float,
+        iterations: int,
+        normalisation: str,
+        self_loops: bool,
+    ) -> tuple[Any, Any, dict[str, Any] | None]: ...
+    def probabilities(
+        self,
+        graph: Graph,
+        propagation: str,
+        shift: bool,
+        alpha: float,
+        iterations: int,
+        normalisation: str,
+        self_loops: bool,
+    ) -> Any: ...
     def logits(self, graph: Graph) -> Any: ...
     def row_logits(self, offsets: Any, columns: Any, values: Any, feature_count: int) -> Any: ...
-    def propagate(self, logits: Any, sources: Any, targets: Any, propagation: str, shift: bool, alpha: float,
-                  iterations: int, normalisation: str, self_loops: bool) -> Any: ...
+    def propagate(
+        self,
+        logits: Any,
+        sources: Any,
+        targets: Any,
+        propagation: str,
+        shift: bool,
+        alpha: float,
+        iterations: int,
+        normalisation: str,
+        self_loops: bool,
+    ) -> Any: ...
     @property
     def feature_count(self) -> int: ...
     @property

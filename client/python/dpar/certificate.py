@@ -42,8 +42,9 @@ class Verification:
         return self.passed
 
     def __str__(self) -> str:
-        return "\n".join(f"{'ok    ' if check.passed else 'FAILED'}  {check.name}: {check.detail}"
-                         for check in self.checks)
+        return "\n".join(
+            f"{'ok    ' if check.passed else 'FAILED'}  {check.name}: {check.detail}" for check in self.checks
+        )
 
     def require(self) -> Verification:
         """Itself, or VerificationFailed."""
@@ -73,8 +74,9 @@ class Certificate:
         try:
             statement = json.loads(base64.b64decode(json.loads(self.envelope)["payload"]))
         except (ValueError, KeyError, TypeError):
-            raise errors.InvalidField("the file is not a certificate", code="INVALID_ARGUMENT",
-                                      metadata={"field": "certificate"}) from None
+            raise errors.InvalidField(
+                "the file is not a certificate", code="INVALID_ARGUMENT", metadata={"field": "certificate"}
+            ) from None
         assert isinstance(statement, dict)
         return statement
 
@@ -83,8 +85,9 @@ class Certificate:
         """The keyed digest of the graph that it is about."""
         return _native.dataset_digest(self.envelope)
 
-    def verify(self, key: KeyLike | Sequence[KeyLike] | None = None,
-               files: Sequence[str | os.PathLike[str]] | None = None) -> Verification:
+    def verify(
+        self, key: KeyLike | Sequence[KeyLike] | None = None, files: Sequence[str | os.PathLike[str]] | None = None
+    ) -> Verification:
         """Checks signature, model files, the event against the plan, and epsilon by recomputing it.
 
         `key`: whom to trust. Without it, the signing.pub beside the certificate: whoever made both could sign anything.
@@ -92,27 +95,38 @@ class Certificate:
         """
         if key is None:
             if self._directory is None:
-                raise errors.InvalidField("no key is given, and the certificate was not read from a directory with one",
-                                          code="INVALID_ARGUMENT", metadata={"field": "key"})
+                raise errors.InvalidField(
+                    "no key is given, and the certificate was not read from a directory with one",
+                    code="INVALID_ARGUMENT",
+                    metadata={"field": "key"},
+                )
             key = self._directory / "signing.pub"
         keys = [key] if isinstance(key, (str, bytes, os.PathLike)) else list(key)
         if files is None:
             files = self._subject_files()
         for file in files:
             if not pathlib.Path(file).is_file():
-                raise errors.InvalidField(f"cannot read '{file}': there is no such file", code="INVALID_ARGUMENT",
-                                          metadata={"field": "model"})
-        found = _native.verify_certificate(self.envelope, [text for one in keys for text in _key_texts(one)],
-                                           [os.fspath(file) for file in files])
+                raise errors.InvalidField(
+                    f"cannot read '{file}': there is no such file", code="INVALID_ARGUMENT", metadata={"field": "model"}
+                )
+        found = _native.verify_certificate(
+            self.envelope, [text for one in keys for text in _key_texts(one)], [os.fspath(file) for file in files]
+        )
         statement = found["statement"]
-        return Verification(found["key_id"], tuple(Check(*check) for check in found["checks"]),
-                            found["recomputed_epsilon"], None if statement is None else json.loads(statement))
+        return Verification(
+            found["key_id"],
+            tuple(Check(*check) for check in found["checks"]),
+            found["recomputed_epsilon"],
+            None if statement is None else json.loads(statement),
+        )
 
     def _subject_files(self) -> list[pathlib.Path]:
         if self._directory is None:
             return []
-        named = [self._directory / pathlib.Path(subject["name"]).name
-                 for subject in self.unverified_statement.get("subject", [])]
+        named = [
+            self._directory / pathlib.Path(subject["name"]).name
+            for subject in self.unverified_statement.get("subject", [])
+        ]
         return [file for file in named if file.is_file()]
 
 
@@ -126,6 +140,9 @@ def _key_texts(key: KeyLike) -> list[str]:
     if path.is_dir():
         files = sorted(file for file in path.iterdir() if file.suffix in (".pub", ".pem"))
         if not files:
-            raise errors.InvalidField(f"the directory '{path}' holds no key (*.pub or *.pem)", code="INVALID_ARGUMENT",
-                                      metadata={"field": "key"})
+            raise errors.InvalidField(
+                f"the directory '{path}' holds no key (*.pub or *.pem)",
+                code="INVALID_ARGUMENT",
+                metadata={"field": "key"},
+            )
     return [read_small_file("key", file).decode("latin-1") for file in files]

@@ -1,4 +1,4 @@
-"""Where to connect and with which credentials: from arguments, the environment and the user's profile, as `dpar` does."""
+"""Where to connect and with which credentials: from arguments, the environment and the profile, as `dpar` does."""
 from __future__ import annotations
 
 import dataclasses
@@ -114,8 +114,11 @@ def _token_of_file(path: str) -> str:
 
 def _client_certificate(certificate: str, key: str, profile: _Profile) -> tuple[bytes, bytes]:
     if bool(certificate) != bool(key):
-        raise _invalid("client-cert", "a client certificate and its key go together: set client_cert and client_key, "
-                                      "or DPAR_CLIENT_CERT and DPAR_CLIENT_KEY")
+        raise _invalid(
+            "client-cert",
+            "a client certificate and its key go together: set client_cert and client_key, "
+            "or DPAR_CLIENT_CERT and DPAR_CLIENT_KEY",
+        )
     if not certificate:
         return profile.read("client.pem").encode(), profile.read("client.key").encode()
     pems = read_small_file("client-cert", certificate), read_small_file("client-key", key)
@@ -126,8 +129,16 @@ def _client_certificate(certificate: str, key: str, profile: _Profile) -> tuple[
     return pems
 
 
-def resolve(*, server: str = "", ca: str = "", token: str = "", token_file: str = "", client_cert: str = "",
-            client_key: str = "", profile: str = "") -> Settings:
+def resolve(
+    *,
+    server: str = "",
+    ca: str = "",
+    token: str = "",
+    token_file: str = "",
+    client_cert: str = "",
+    client_key: str = "",
+    profile: str = "",
+) -> Settings:
     """Arguments come first, then the environment, then the profile. A profile given here comes before the environment.
 
     >>> import os, tempfile
@@ -142,12 +153,18 @@ def resolve(*, server: str = "", ca: str = "", token: str = "", token_file: str 
     ca = ca or environment.get("DPAR_CA", "")
     ca_pem = read_small_file("ca", ca) if ca else kept.read("ca.pem").encode()
     if not ca_pem:
-        raise _invalid("ca", "no certificate authority is given, so the server cannot be told from an impostor: set ca= "
-                             "or DPAR_CA to the server's tls/ca.pem")
+        raise _invalid(
+            "ca",
+            "no certificate authority is given, so the server cannot be told from an impostor: set ca= "
+            "or DPAR_CA to the server's tls/ca.pem",
+        )
     if b"-----BEGIN CERTIFICATE-----" not in ca_pem:
         raise _invalid("ca", f"'{ca}' holds no PEM certificate")
-    certificate, key = _client_certificate(client_cert or environment.get("DPAR_CLIENT_CERT", ""),
-                                           client_key or environment.get("DPAR_CLIENT_KEY", ""), kept)
+    certificate, key = _client_certificate(
+        client_cert or environment.get("DPAR_CLIENT_CERT", ""),
+        client_key or environment.get("DPAR_CLIENT_KEY", ""),
+        kept,
+    )
     variables = environment.get("DPAR_TOKEN", ""), environment.get("DPAR_TOKEN_FILE", "")
     if not certificate or token or token_file or any(variables) or kept.read("token"):
         token = _token(token, token_file, *variables, kept)

@@ -52,8 +52,15 @@ class Graph:
         return cls(_native.Graph.read(os.fspath(path), classes, False))
 
     @classmethod
-    def from_matrices(cls, adjacency: Any, features: Any, labels: Any = None, *, classes: int | Sequence[str] | None = None,
-                      ids: Sequence[str] = ()) -> Graph:
+    def from_matrices(
+        cls,
+        adjacency: Any,
+        features: Any,
+        labels: Any = None,
+        *,
+        classes: int | Sequence[str] | None = None,
+        ids: Sequence[str] = (),
+    ) -> Graph:
         """SciPy's sparse matrices or NumPy's arrays. Labels are 0, 1, ..., and -1 for none.
 
         `classes` is their number, or their names. Edge weights do not count; direction neither.
@@ -62,8 +69,15 @@ class Graph:
         return cls._make(offsets, neighbours, features, labels, classes, ids)
 
     @classmethod
-    def from_edges(cls, edges: Any, features: Any, labels: Any = None, *, classes: int | Sequence[str] | None = None,
-                   ids: Sequence[str] = ()) -> Graph:
+    def from_edges(
+        cls,
+        edges: Any,
+        features: Any,
+        labels: Any = None,
+        *,
+        classes: int | Sequence[str] | None = None,
+        ids: Sequence[str] = (),
+    ) -> Graph:
         """Edges as two rows of slots, in either direction or both.
 
         >>> Graph.from_edges([[0, 1], [1, 2]], numpy.eye(3)).edge_count
@@ -76,8 +90,9 @@ class Graph:
             raise _invalid("edges", "edges are two rows of slots: an integer array of 2 x m")
         nodes = features.shape[0] if hasattr(features, "shape") else len(features)
         if ends.size and (int(ends.min()) < 0 or int(ends.max()) >= nodes):
-            raise errors.InvalidGraph(f"edges must join slots from 0 to {nodes - 1}", code="INVALID_ARGUMENT",
-                                      metadata={"array": "edges"})
+            raise errors.InvalidGraph(
+                f"edges must join slots from 0 to {nodes - 1}", code="INVALID_ARGUMENT", metadata={"array": "edges"}
+            )
         order = numpy.argsort(ends[0], kind="stable")
         offsets = numpy.zeros(nodes + 1, numpy.int64)
         numpy.cumsum(numpy.bincount(ends[0], minlength=nodes), out=offsets[1:])
@@ -91,14 +106,22 @@ class Graph:
         """
         text = schema.text if isinstance(schema, Schema) else Schema.read(schema).text
         with tempfile.TemporaryDirectory(prefix="dpar-tables.") as directory:
-            paths = [_table_path(table, pathlib.Path(directory) / f"{name}.csv")
-                     for name, table in (("nodes", nodes), ("edges", edges))]
+            paths = [
+                _table_path(table, pathlib.Path(directory) / f"{name}.csv")
+                for name, table in (("nodes", nodes), ("edges", edges))
+            ]
             native, report = _native.read_tables(text, *paths)
         return cls(native, report)
 
     @classmethod
-    def of(cls, graph: GraphLike, *, classes: int | Sequence[str] | None = None, labels: Any = None,
-           schema: Schema | str | os.PathLike[str] | None = None) -> Graph:
+    def of(
+        cls,
+        graph: GraphLike,
+        *,
+        classes: int | Sequence[str] | None = None,
+        labels: Any = None,
+        schema: Schema | str | os.PathLike[str] | None = None,
+    ) -> Graph:
         """Whatever `GraphLike` says. `labels` takes the place of the graph's own."""
         if isinstance(graph, Graph):
             return graph
@@ -115,9 +138,12 @@ class Graph:
             return cls.from_edges(ends, features, own if labels is None else labels, classes=classes)
         if hasattr(graph, "nodes") and hasattr(graph, "is_directed"):  # NetworkX
             return cls._of_networkx(graph, classes, labels)
-        raise _invalid("graph", f"cannot make a graph of {type(graph).__name__}: give a path, a pair of matrices "
-                                "(adjacency, features), a pair of tables with a schema, or a graph of PyTorch Geometric, "
-                                "DGL or NetworkX")
+        raise _invalid(
+            "graph",
+            f"cannot make a graph of {type(graph).__name__}: give a path, a pair of matrices "
+            "(adjacency, features), a pair of tables with a schema, or a graph of PyTorch Geometric, "
+            "DGL or NetworkX",
+        )
 
     @classmethod
     def _of_parts(cls, parts: Any, classes: Any, labels: Any, schema: Any) -> Graph:
@@ -141,12 +167,24 @@ class Graph:
             found = [_entry(data, _LABELS) for data in attributes]
             labels = [-1 if label is None else label for label in found]
         ends = numpy.array([(slots[a], slots[b]) for a, b in graph.edges()], numpy.int64).reshape(-1, 2).T
-        return cls.from_edges(ends, numpy.stack([to_numpy(row) for row in features]), labels, classes=classes,
-                              ids=[str(node) for node in slots])
+        return cls.from_edges(
+            ends,
+            numpy.stack([to_numpy(row) for row in features]),
+            labels,
+            classes=classes,
+            ids=[str(node) for node in slots],
+        )
 
     @classmethod
-    def _make(cls, offsets: Any, neighbours: Any, features: Any, labels: Any, classes: int | Sequence[str] | None,
-              ids: Sequence[str]) -> Graph:
+    def _make(
+        cls,
+        offsets: Any,
+        neighbours: Any,
+        features: Any,
+        labels: Any,
+        classes: int | Sequence[str] | None,
+        ids: Sequence[str],
+    ) -> Graph:
         nodes = len(offsets) - 1
         feature_offsets, columns, values = compressed("features", features)
         held = numpy.full(nodes, -1, numpy.int32) if labels is None else to_numpy(labels).reshape(-1)
@@ -156,10 +194,21 @@ class Graph:
         count = classes if isinstance(classes, int) else len(names)
         if classes is None:
             count = int(held.max(initial=0)) + 1  # for the caller's own eyes; an upload asks for the number
-        return cls(_native.Graph.from_arrays(
-            edge_offsets=offsets, neighbours=neighbours, feature_offsets=feature_offsets, columns=columns,
-            values=values, labels=held.astype(numpy.int32), feature_count=int(features.shape[1]), class_count=count,
-            ids=list(ids), class_names=names))
+        return cls(
+            _native.Graph.from_arrays(
+                edge_offsets=offsets,
+                neighbours=neighbours,
+                feature_offsets=feature_offsets,
+                columns=columns,
+                values=values,
+                labels=held.astype(numpy.int32),
+                feature_count=int(features.shape[1]),
+                class_count=count,
+                classes_counted=classes is None,
+                ids=list(ids),
+                class_names=names,
+            )
+        )
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """Writes an npz or a sealed file, with its names."""
@@ -214,13 +263,17 @@ class Graph:
         """What does not suit the default transform, for the owner's eyes."""
         scales, notes = self.native.scales(), []
         if scales["negative_columns"]:
-            notes.append(f"{scales['negative_columns']} of {scales['columns']} feature columns have negative values. The "
-                         "default transform takes square roots and keeps signs; for embeddings, transform='UNIT' keeps "
-                         "their directions.")
+            notes.append(
+                f"{scales['negative_columns']} of {scales['columns']} feature columns have negative values. The "
+                "default transform takes square roots and keeps signs; for embeddings, transform='UNIT' keeps "
+                "their directions."
+            )
         if scales["largest"] > 100 * scales["smallest"]:
-            notes.append(f"the largest values of feature columns go from {scales['smallest']:g} to {scales['largest']:g}: "
-                         "a few columns drown the others. Divide each column by a constant that is public knowledge, or "
-                         "upload tables with a schema, which does it for you.")
+            notes.append(
+                f"the largest values of feature columns go from {scales['smallest']:g} to {scales['largest']:g}: "
+                "a few columns drown the others. Divide each column by a constant that is public knowledge, or "
+                "upload tables with a schema, which does it for you."
+            )
         return notes
 
     def __repr__(self) -> str:
@@ -260,5 +313,8 @@ def compressed(name: str, matrix: Any) -> tuple[Any, Any, Any]:
 def warn_of_training_graph(is_training_graph: bool | None) -> None:
     """What `dpar predict` says: predictions on the training graph are not covered by the guarantee."""
     if is_training_graph:
-        warnings.warn("this is the graph that the model was trained on. What is predicted on it is not covered by the "
-                      "guarantee and may give its nodes away: do not release the output", stacklevel=3)
+        warnings.warn(
+            "this is the graph that the model was trained on. What is predicted on it is not covered by the "
+            "guarantee and may give its nodes away: do not release the output",
+            stacklevel=3,
+        )

@@ -12,6 +12,7 @@ from typing import Any, Iterator
 import grpc
 
 from dpar import errors, names
+from dpar.certificate import Certificate
 from dpar.model import Model
 from dpar.progress import Progress
 from dpar.rpc import Connection, new_request_id
@@ -19,8 +20,12 @@ from dpar.v1 import training_pb2
 
 _PATIENCE_SECONDS = 120.0
 _MOST_FAILURES = 8
-_FILES = {"model.npz": training_pb2.DownloadModelRequest.WEIGHTS,
-          "model.pt": training_pb2.DownloadModelRequest.TORCHSCRIPT}
+_FILES = {
+    "model.npz": training_pb2.DownloadModelRequest.WEIGHTS,
+    "model.safetensors": training_pb2.DownloadModelRequest.SAFETENSORS,
+    "model.onnx": training_pb2.DownloadModelRequest.ONNX,
+    "model.pt": training_pb2.DownloadModelRequest.TORCHSCRIPT,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +42,9 @@ class Price:
 class Job:
     """A job, or with `validate_only` a plan that spends nothing. The last message about it is `message`."""
 
-    def __init__(self, connection: Connection, message: training_pb2.Job) -> None:
+    def __init__(self, connection: Connection, message: training_pb2.Job, progress: bool = True) -> None:
         self._connection = connection
+        self._progress = progress
         self.message = message
 
     @property
@@ -70,8 +76,13 @@ class Job:
     def price(self) -> Price:
         """What it costs."""
         plan = self.plan
-        return Price(plan.epsilon, plan.delta, plan.price_units, plan.left_units,
-                     {stage.stage: stage.units for stage in self.message.stages})
+        return Price(
+            plan.epsilon,
+            plan.delta,
+            plan.price_units,
+            plan.left_units,
+            {stage.stage: stage.units for stage in self.message.stages},
+        )
 
     @property
     def evaluation(self) -> training_pb2.Evaluation | None:
@@ -119,19 +130,22 @@ class Job:
             self._connection.pause(tries, asked)
             tries += 1
 
-    def watch(self, progress: bool = True) -> str:
+    def watch(self, progress: bool | None = None) -> str:
         """Follows it to its end, with a bar or lines of progress, and returns the state that it ended in.
+
+        Progress is shown as the client was told unless it is said here.
 
         Ctrl-C stops the watching only: the job goes on, and `watch()` comes back to it.
         """
         try:
-            with Progress(progress) as shown:
+            with Progress(self._progress if progress is None else progress) as shown:
                 for event in self.events():
                     note = f"epsilon {event.epsilon_so_far:.3f}" if event.epsilon_so_far > 0 else ""
                     shown.update(event.stage, event.completed, event.total, note)
         except KeyboardInterrupt:
-            raise errors.Interrupted(f"stopped watching; {self.id} goes on. job.watch() comes back to it, job.cancel() "
-                                     "stops it") from None
+            raise errors.Interrupted(
+                f"stopped watching; {self.id} goes on. job.watch() comes back to it, job.cancel() " "stops it"
+            ) from None
         return self.refresh().state
 
     def download(self, directory: str | os.PathLike[str] | None = None) -> Model:
@@ -141,15 +155,18 @@ class Job:
         """
         envelope = self._connection.call("TrainingService", "GetCertificate", self._request("GetCertificate")).envelope
         key_id = json.loads(envelope)["signatures"][0]["keyid"]
-        keys = self._connection.call("ServerService", "ListSigningKeys",
-                                     self._connection.message("ServerService", "ListSigningKeys")).keys
+        subjects = [subject["name"] for subject in Certificate(envelope).unverified_statement["subject"]]
+        keys = self._connection.call(
+            "ServerService", "ListSigningKeys", self._connection.message("ServerService", "ListSigningKeys")
+        ).keys
         key = next((key.public_key_pem for key in keys if key.key_id == key_id), None)
         if key is None:
             raise errors.Error("the server does not list the key that signed this certificate", code="NOT_FOUND")
         place = pathlib.Path(self.id if directory is None else directory)
         place.mkdir(parents=True, exist_ok=True)
         for file, artifact in _FILES.items():
-            self._fetch(artifact, place / file)
+            if file in subjects:  # a model of 2 GiB or more has no ONNX
+                self._fetch(artifact, place / file)
         _write(place / "signing.pub", key.encode())
         _write(place / "certificate.json", envelope)
         return Model.read(place)
@@ -183,8 +200,10 @@ class Job:
             finally:
                 stream.cancel()
         if hashlib.sha256(content).hexdigest() != digest:
-            raise errors.Error(f"'{path}' did not arrive intact: it is not what the server announced. Nothing was kept",
-                               code="DATA_LOSS")
+            raise errors.Error(
+                f"'{path}' did not arrive intact: it is not what the server announced. Nothing was kept",
+                code="DATA_LOSS",
+            )
         _write(path, bytes(content))
 
     def __repr__(self) -> str:

@@ -49,8 +49,9 @@ class Predictions:
         held = to_numpy(labels)
         labelled = held >= 0
         if not labelled.any():
-            raise errors.InvalidField("no node is labelled, so there is no accuracy", code="INVALID_ARGUMENT",
-                                      metadata={"field": "labels"})
+            raise errors.InvalidField(
+                "no node is labelled, so there is no accuracy", code="INVALID_ARGUMENT", metadata={"field": "labels"}
+            )
         return float((self.classes[labelled] == held[labelled]).mean())
 
     def to_frame(self) -> Any:
@@ -63,7 +64,8 @@ class Predictions:
 class Model:
     """A model of a download. `Model.read("out")` takes the directory, or the model.npz in it.
 
-    The guarantee covers the model. What it predicts on nodes that it was trained on is not covered: do not release that.
+    The guarantee covers the model. What it predicts on nodes that it was trained on is not covered: do not release
+    that.
     """
 
     def __init__(self, native: _native.Model, directory: pathlib.Path | None = None) -> None:
@@ -77,9 +79,22 @@ class Model:
         file = pathlib.Path(path)
         file = file / "model.npz" if file.is_dir() else file
         if not file.is_file():
-            raise errors.InvalidField(f"cannot read '{file}': there is no such file", code="INVALID_ARGUMENT",
-                                      metadata={"field": "model"})
+            raise errors.InvalidField(
+                f"cannot read '{file}': there is no such file", code="INVALID_ARGUMENT", metadata={"field": "model"}
+            )
         return cls(_native.Model.read(os.fspath(file)), file.parent)
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Writes the model as .onnx or .safetensors, byte for byte as the server does."""
+        target = pathlib.Path(path)
+        writers = {".onnx": self.native.write_onnx, ".safetensors": self.native.write_safetensors}
+        if target.suffix not in writers:
+            raise errors.InvalidField(
+                f"the name must end in .onnx or .safetensors; not '{path}'",
+                code="INVALID_ARGUMENT",
+                metadata={"field": "path"},
+            )
+        writers[target.suffix](os.fspath(target))
 
     @property
     def feature_count(self) -> int:
@@ -107,37 +122,68 @@ class Model:
     def certificate(self) -> Certificate:
         """The certificate.json beside the model."""
         if self.directory is None:
-            raise errors.InvalidField("the model was not read from a directory", code="INVALID_ARGUMENT",
-                                      metadata={"field": "certificate"})
+            raise errors.InvalidField(
+                "the model was not read from a directory", code="INVALID_ARGUMENT", metadata={"field": "certificate"}
+            )
         return Certificate.read(self.directory / "certificate.json")
 
     def graph(self, graph: GraphLike) -> Graph:
         """A graph to predict on. A pair of tables is encoded by the model's own schema."""
         classes = self.class_names or self.class_count
-        made = Graph.of(graph, classes=None if isinstance(graph, (str, os.PathLike)) else classes,
-                        schema=None if self.schema is None else self.schema)
+        made = Graph.of(
+            graph,
+            classes=None if isinstance(graph, (str, os.PathLike)) else classes,
+            schema=None if self.schema is None else self.schema,
+        )
         if self.schema is not None and made.native.schema:
             difference = _native.schema_difference(self.schema.text, made.native.schema)
             if difference:
-                raise errors.Error(f"the graph was made with another schema than the model: {difference}. Give its "
-                                   "tables, which the model's schema encodes", code="FAILED_PRECONDITION")
+                raise errors.Error(
+                    f"the graph was made with another schema than the model: {difference}. Give its "
+                    "tables, which the model's schema encodes",
+                    code="FAILED_PRECONDITION",
+                )
         return made
 
-    def predict(self, graph: GraphLike, *, propagation: str = "", shift: bool = True, alpha: float = 0.25,
-                iterations: int = 2, normalisation: str = "row", self_loops: bool = False) -> Predictions:
+    def predict(
+        self,
+        graph: GraphLike,
+        *,
+        propagation: str = "",
+        shift: bool = True,
+        alpha: float = 0.25,
+        iterations: int = 2,
+        normalisation: str = "row",
+        self_loops: bool = False,
+    ) -> Predictions:
         """A class and its probability for each node, as `dpar predict` gives them.
 
         `propagation` is mean-field, power or none; the model's own default otherwise. The last four are for power.
         """
         made = self.graph(graph)
         warn_of_training_graph(self.is_training_graph(made))
-        classes, probabilities, found = self.native.predict(made.native, propagation, shift, alpha, iterations,
-                                                            normalisation, self_loops)
-        return Predictions(classes, probabilities, self.class_names or made.class_names, made.ids,
-                           None if found is None else Shift(**found))
+        classes, probabilities, found = self.native.predict(
+            made.native, propagation, shift, alpha, iterations, normalisation, self_loops
+        )
+        return Predictions(
+            classes,
+            probabilities,
+            self.class_names or made.class_names,
+            made.ids,
+            None if found is None else Shift(**found),
+        )
 
-    def predict_proba(self, graph: GraphLike, *, propagation: str = "", shift: bool = True, alpha: float = 0.25,
-                      iterations: int = 2, normalisation: str = "row", self_loops: bool = False) -> Any:
+    def predict_proba(
+        self,
+        graph: GraphLike,
+        *,
+        propagation: str = "",
+        shift: bool = True,
+        alpha: float = 0.25,
+        iterations: int = 2,
+        normalisation: str = "row",
+        self_loops: bool = False,
+    ) -> Any:
         """The probability of every class for each node: an array of n x c whose rows sum to 1."""
         made = self.graph(graph)
         warn_of_training_graph(self.is_training_graph(made))

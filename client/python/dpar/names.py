@@ -31,10 +31,15 @@ def resource_name(collection: str, resource: Any, tenant: str) -> str:
     text, kind = text_of(resource), collection[:-1]
     if "/" not in text:
         if not _ID.fullmatch(text):
-            raise invalid(kind, f"{text!r} is not an id: 1 to 63 characters of [a-z0-9-], a letter or digit at each end")
+            raise invalid(
+                kind, f"{text!r} is not an id: 1 to 63 characters of [a-z0-9-], a letter or digit at each end"
+            )
         if not tenant:
-            raise invalid(kind, "this token belongs to no tenant, so an id is not enough: give the full name "
-                                f"tenants/TENANT/{collection}/{text}")
+            raise invalid(
+                kind,
+                "this token belongs to no tenant, so an id is not enough: give the full name "
+                f"tenants/TENANT/{collection}/{text}",
+            )
         return f"{tenant}/{collection}/{text}"
     parts = text.split("/")
     if len(parts) != 4 or parts[0] != "tenants" or parts[2] != collection:

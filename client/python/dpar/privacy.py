@@ -1,12 +1,12 @@
 """Sound privacy accounting, usable on its own: needs no server and imports nothing but the native module.
 
-Events say what is released; `epsilon` and `delta` bound what that costs, `calibrate` finds the noise. Neighbours are two
-datasets of which one has a record made null. Every bound is proven for the event as it stands.
+Events say what is released; `epsilon` and `delta` bound what that costs, `calibrate` finds the noise. Neighbours are
+two datasets of which one has a record made null. Every bound is proven for the event as it stands.
 
 >>> from dpar import privacy
 >>> dp_sgd = privacy.PoissonGaussian(sampling_rate=0.01, noise_stddev=1.0) * 1000
 >>> round(privacy.epsilon(dp_sgd, delta=1e-5), 3)
-2.109
+1.828
 >>> privacy.calibrate(privacy.Gaussian(), epsilon=1.0, delta=1e-5).noise > 3.7
 True
 """
@@ -154,11 +154,31 @@ class Stage(_Repeatable):
     field: ClassVar[str] = "stage"
 
 
-_EVENTS = (Gaussian, Laplace, PoissonGaussian, RowMixture, RowChange, BoundedRange, Composition, Repetition,
-           NodeSampling, Stage)
+_EVENTS = (
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    RowMixture,
+    RowChange,
+    BoundedRange,
+    Composition,
+    Repetition,
+    NodeSampling,
+    Stage,
+)
 _KINDS: dict[str, Any] = {getattr(kind, "field"): kind for kind in _EVENTS}
-Event = Union[Gaussian, Laplace, PoissonGaussian, RowMixture, RowChange, BoundedRange, Composition, Repetition,
-              NodeSampling, Stage]
+Event = Union[
+    Gaussian,
+    Laplace,
+    PoissonGaussian,
+    RowMixture,
+    RowChange,
+    BoundedRange,
+    Composition,
+    Repetition,
+    NodeSampling,
+    Stage,
+]
 
 
 def to_json(event: Event) -> str:
@@ -193,7 +213,7 @@ def _to_dict(event: Event) -> dict[str, Any]:
 
 
 def _from_dict(tree: dict[str, Any]) -> Event:
-    (name, fields), = tree.items()
+    ((name, fields),) = tree.items()
     kind = _KINDS[name]
     if "event" in fields:
         fields = fields | {"event": _from_dict(fields["event"])}
@@ -272,9 +292,20 @@ class Comparison:
     event: Event
 
 
-def compare(*, method: str, appr_noise: float, sampling_rate: float, noise_multiplier: float, steps: int,
-            delta: float, seeds: int = 70, top_k: int = 2, value_noise: float = 0.0, max_occurrence: int = 1,
-            node_sampling_rate: float = 1.0) -> Comparison:
+def compare(
+    *,
+    method: str,
+    appr_noise: float,
+    sampling_rate: float,
+    noise_multiplier: float,
+    steps: int,
+    delta: float,
+    seeds: int = 70,
+    top_k: int = 2,
+    value_noise: float = 0.0,
+    max_occurrence: int = 1,
+    node_sampling_rate: float = 1.0,
+) -> Comparison:
     """A DPAR pipeline by sound accounting and as published: `dpar privacy compare` in Python.
 
     >>> both = compare(method="dpar-em0", appr_noise=40, sampling_rate=0.05, noise_multiplier=5, steps=200,
@@ -283,9 +314,17 @@ def compare(*, method: str, appr_noise: float, sampling_rate: float, noise_multi
     (1.932, 5.665)
     """
     pipeline = _native.Pipeline(
-        method=method, seeds=seeds, top_k=top_k, appr_noise=appr_noise, value_noise=value_noise,
-        sampling_rate=sampling_rate, noise_multiplier=noise_multiplier, steps=steps, max_occurrence=max_occurrence,
-        node_sampling_rate=node_sampling_rate)
+        method=method,
+        seeds=seeds,
+        top_k=top_k,
+        appr_noise=appr_noise,
+        value_noise=value_noise,
+        sampling_rate=sampling_rate,
+        noise_multiplier=noise_multiplier,
+        steps=steps,
+        max_occurrence=max_occurrence,
+        node_sampling_rate=node_sampling_rate,
+    )
     claim = pipeline.published(delta)
     event = _from_dict(json.loads(pipeline.event()))
     inner = event.event if isinstance(event, NodeSampling) else event

@@ -60,6 +60,12 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
         tqdm = importlib.import_module("tqdm").tqdm
-        self._bar = tqdm(total=total or None, desc=stage, file=sys.stderr, leave=total > 0,
-                         bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining} {postfix}" if total else
-                         "{desc} {elapsed}{postfix}")
+        self._bar = tqdm(
+            total=total or None,
+            desc=stage,
+            file=sys.stderr,
+            leave=total > 0,
+            bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}<{remaining} {postfix}"
+            if total
+            else "{desc} {elapsed}{postfix}",
+        )

@@ -58,7 +58,8 @@ class Failure:
         self.is_unavailable = code is grpc.StatusCode.UNAVAILABLE
         # A stream that a stopping server cut ends as CANCELLED or UNKNOWN, without a reason.
         self.is_transport = self.is_unavailable or (
-            not reason and code in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN))
+            not reason and code in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN)
+        )
 
 
 class Connection:
@@ -66,13 +67,16 @@ class Connection:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        tls = grpc.ssl_channel_credentials(settings.ca_pem, settings.client_key_pem or None,
-                                           settings.client_certificate_pem or None)
+        tls = grpc.ssl_channel_credentials(
+            settings.ca_pem, settings.client_key_pem or None, settings.client_certificate_pem or None
+        )
         self._channel = grpc.secure_channel(settings.server, tls, options=_CHANNEL_OPTIONS)
         self._metadata = (("authorization", f"Bearer {settings.token}"),) if settings.token else ()
         self._services = {
-            service.name: service for proto in _PROTOS
-            for service in importlib.import_module(f"dpar.v1.{proto}_pb2").DESCRIPTOR.services_by_name.values()}
+            service.name: service
+            for proto in _PROTOS
+            for service in importlib.import_module(f"dpar.v1.{proto}_pb2").DESCRIPTOR.services_by_name.values()
+        }
 
     def close(self) -> None:
         """Ends every call."""
@@ -95,7 +99,8 @@ class Connection:
         if method == "WriteUpload":
             return self._channel.stream_unary(path, to_bytes, from_bytes).future(request, metadata=self._metadata)
         return self._channel.unary_unary(path, to_bytes, from_bytes).future(
-            request, timeout=seconds, metadata=self._metadata)
+            request, timeout=seconds, metadata=self._metadata
+        )
 
     def message(self, service: str, method: str, **fields: Any) -> Any:
         """A request of the method."""
@@ -133,6 +138,7 @@ class Connection:
 
     def call(self, service: str, method: str, request: Any, seconds: float = _CALL_SECONDS) -> Any:
         """A unary call. Each is a read, is idempotent or has a request id, so it may be sent again."""
+
         def attempt() -> Any:
             future = self.start(service, method, request, seconds)
             try:

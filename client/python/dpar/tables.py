@@ -34,8 +34,9 @@ class Schema:
         return cls(text if "\n" in text or text.lstrip().startswith("{") else pathlib.Path(text).read_text("utf-8"))
 
     @classmethod
-    def draft(cls, nodes: str | os.PathLike[str], edges: str | os.PathLike[str], *, id: str = "",
-              label: str = "") -> tuple[str, list[tuple[str, str]]]:
+    def draft(
+        cls, nodes: str | os.PathLike[str], edges: str | os.PathLike[str], *, id: str = "", label: str = ""
+    ) -> tuple[str, list[tuple[str, str]]]:
         """A first schema of two CSV files, as YAML, and the questions that their owner has to answer in it."""
         yaml, questions = _native.draft_schema(os.fspath(nodes), os.fspath(edges), id, label)
         return yaml, questions

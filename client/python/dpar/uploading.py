@@ -1,4 +1,4 @@
-"""How a graph gets to a server: opened with its public sizes, sent from where the server's bytes end, checked, sealed."""
+"""How a graph gets to a server: opened with its public sizes, sent, checked, sealed."""
 from __future__ import annotations
 
 import dataclasses
@@ -41,24 +41,36 @@ class Uploaded:
         return self.dataset.name
 
 
-def prepare(graph: GraphLike, classes: int | Sequence[str] | None, labels: Any, schema: Schema | str | os.PathLike[str] | None,
-            accept_observed: bool, public: bool) -> tuple[Graph, str]:
+def prepare(
+    graph: GraphLike,
+    classes: int | Sequence[str] | None,
+    labels: Any,
+    schema: Schema | str | os.PathLike[str] | None,
+    accept_observed: bool,
+    public: bool,
+) -> tuple[Graph, str]:
     """The graph that goes up, and its schema. The class count is stated, never counted from labels."""
     if schema is not None:
         text = (schema if isinstance(schema, Schema) else Schema.read(schema)).answered(
-            accept_observed=accept_observed, public=public)
+            accept_observed=accept_observed, public=public
+        )
         return Graph.of(graph, schema=Schema(text)), text
     if isinstance(graph, (str, os.PathLike)):
         if not pathlib.Path(graph).is_file():
-            raise errors.InvalidField(f"cannot read '{graph}': there is no such file", code="INVALID_ARGUMENT",
-                                      metadata={"field": "graph"})
+            raise errors.InvalidField(
+                f"cannot read '{graph}': there is no such file", code="INVALID_ARGUMENT", metadata={"field": "graph"}
+            )
         count = classes if classes is None or isinstance(classes, int) else len(classes)
         native = _native.Graph.read(os.fspath(graph), count, True)
         return Graph(native), native.schema
-    if classes is None and not isinstance(graph, Graph):
-        raise errors.InvalidField("classes= is needed, their number or their names: it is public, and so never counted "
-                                  "from labels", code="INVALID_ARGUMENT", metadata={"field": "classes"})
     made = Graph.of(graph, classes=classes, labels=labels)
+    if made.native.classes_counted:
+        raise errors.InvalidField(
+            "classes= is needed where the graph is made, their number or their names: it is "
+            "public, and so never counted from labels",
+            code="INVALID_ARGUMENT",
+            metadata={"field": "classes"},
+        )
     return made, made.native.schema
 
 
@@ -87,8 +99,9 @@ class Upload:
         """After a transport failure it goes on at the committed offset; eight without a byte in between end it."""
         committed, failures, size = upload.committed_offset, 0, upload.size_bytes
         while committed < size:
-            call = self._connection.start("DatasetService", "WriteUpload",
-                                          self._messages(upload.name, path, committed, chunk_bytes))
+            call = self._connection.start(
+                "DatasetService", "WriteUpload", self._messages(upload.name, path, committed, chunk_bytes)
+            )
             try:
                 reached = call.result().committed_offset
             except grpc.RpcError as broken:
@@ -119,8 +132,9 @@ class Upload:
                 self._progress.update("uploading", file.tell(), size)
 
     def _finish(self, name: str, digest: str) -> Any:
-        request = self._connection.message("DatasetService", "FinishUpload", name=name, sha256=digest,
-                                           request_id=new_request_id())
+        request = self._connection.message(
+            "DatasetService", "FinishUpload", name=name, sha256=digest, request_id=new_request_id()
+        )
         asked = self._connection.message("DatasetService", "GetUpload", name=name)
 
         def attempt() -> Any:
@@ -161,5 +175,6 @@ def _keep_digest_key(content_digest: str, key: str) -> None:
             file.write(key + "\n")
         os.replace(temporary, place / content_digest)
     except (OSError, ValueError) as error:
-        warnings.warn(f"the digest key could not be kept on this machine: {error}. Keep it: it is sent this once",
-                      stacklevel=4)
+        warnings.warn(
+            f"the digest key could not be kept on this machine: {error}. Keep it: it is sent this once", stacklevel=4
+        )

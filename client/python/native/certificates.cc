@@ -8,6 +8,7 @@
 #include "core/certificate/key_list.h"
 #include "core/certificate/statement.h"
 #include "core/certificate/training_graph.h"
+#include "core/certificate/unverified.h"
 
 namespace dpar::python {
 namespace {

@@ -22,6 +22,11 @@ class GraphHandle {
     return imported != nullptr ? GraphView(imported->graph) : Take(std::get<LocalGraph>(graph_).View());
   }
   [[nodiscard]] const GraphNames& names() const { return names_; }
+  // Whether the class count was taken from the labels, and so is not public.
+  [[nodiscard]] bool classes_counted() const {
+    const auto* imported = std::get_if<ImportedGraph>(&graph_);
+    return imported != nullptr ? imported->classes_counted : std::get<LocalGraph>(graph_).classes_counted();
+  }
   [[nodiscard]] ImportReport report() const {
     const auto* imported = std::get_if<ImportedGraph>(&graph_);
     return imported != nullptr ? imported->report : std::get<LocalGraph>(graph_).report();

@@ -113,11 +113,12 @@ GraphNames MakeNames(const std::vector<std::string>& ids, std::vector<std::strin
 std::unique_ptr<GraphHandle> FromArrays(const Input<int64_t>& edge_offsets, const Input<int32_t>& neighbours,
                                         const Input<int64_t>& feature_offsets, const Input<int32_t>& columns,
                                         const Input<float>& values, const Input<int32_t>& labels, int64_t feature_count,
-                                        int64_t class_count, const std::vector<std::string>& ids,
+                                        int64_t class_count, bool classes_counted, const std::vector<std::string>& ids,
                                         std::vector<std::string> class_names) {
   ImportedGraph result;
+  result.classes_counted = classes_counted;
   Graph& graph = result.graph;
-  graph.sizes = {static_cast<int64_t>(labels.size()), feature_count, class_count};
+  graph.sizes = {static_cast<int64_t>(edge_offsets.size()) - 1, feature_count, class_count};
   CheckSizes(graph.sizes);
   CheckOffsets("edges", SpanOf(edge_offsets), graph.sizes.node_count, static_cast<size_t>(neighbours.size()));
   CheckColumns("edges", SpanOf(neighbours), graph.sizes.node_count);
@@ -185,11 +186,12 @@ std::vector<std::string> IdsOf(const GraphHandle& graph) {
   return ids;
 }
 
-// `most`: the server's limits. Bounds below 0 take their default.
-void CheckBounds(const GraphHandle& graph, int64_t edges, int64_t entries, int64_t most_edges, int64_t most_entries) {
+// `most`: the server's limits.
+void CheckBounds(const GraphHandle& graph, std::optional<int64_t> edges, std::optional<int64_t> entries,
+                 int64_t most_edges, int64_t most_entries) {
   SizeBounds bounds = DefaultSizeBounds(graph.View().sizes, {most_edges, most_entries});
-  bounds.edges = edges < 0 ? bounds.edges : edges;
-  bounds.feature_entries = entries < 0 ? bounds.feature_entries : entries;
+  bounds.edges = edges.value_or(bounds.edges);
+  bounds.feature_entries = entries.value_or(bounds.feature_entries);
   Require(CheckSizeBounds(graph.View(), bounds));
 }
 
@@ -213,7 +215,8 @@ void AddGraphs(py::module_& module) {
   graph.def_static("read", Read, py::arg("path"), py::arg("classes"), py::arg("stated"))
       .def_static("from_arrays", FromArrays, py::kw_only(), py::arg("edge_offsets"), py::arg("neighbours"),
                   py::arg("feature_offsets"), py::arg("columns"), py::arg("values"), py::arg("labels"),
-                  py::arg("feature_count"), py::arg("class_count"), py::arg("ids"), py::arg("class_names"))
+                  py::arg("feature_count"), py::arg("class_count"), py::arg("classes_counted"), py::arg("ids"),
+                  py::arg("class_names"))
       .def("write",
            [](const GraphHandle& self, const std::string& path, bool names) {
              WithoutLock([&] {
@@ -228,6 +231,7 @@ void AddGraphs(py::module_& module) {
       .def_property_readonly("feature_count", [](const GraphHandle& self) { return self.View().sizes.feature_count; })
       .def_property_readonly("class_count", [](const GraphHandle& self) { return self.View().sizes.class_count; })
       .def_property_readonly("edge_count", [](const GraphHandle& self) { return self.View().edges.edge_count(); })
+      .def_property_readonly("classes_counted", &GraphHandle::classes_counted)
       .def_property_readonly("ids", IdsOf)
       .def_property_readonly("class_names", [](const GraphHandle& self) { return self.names().classes; })
       .def_property_readonly("schema", [](const GraphHandle& self) { return self.names().schema; });

@@ -14,8 +14,10 @@
 #include "core/infer/edge_inputs.h"
 #include "core/infer/logits.h"
 #include "core/infer/model.h"
+#include "core/infer/onnx_file.h"
 #include "core/infer/predict.h"
 #include "core/infer/propagate.h"
+#include "core/infer/safetensors_file.h"
 #include "core/parallel.h"
 #include "core/validate.h"
 
@@ -216,6 +218,9 @@ void AddFacts(py::class_<Model>& model) {
 void AddModels(py::module_& module) {
   py::class_<Model> model(module, "Model");
   model.def_static("read", [](const std::string& path) { return std::make_unique<Model>(Take(ReadModelFile(path))); })
+      .def("write_onnx", [](const Model& self, const std::string& path) { Require(WriteOnnxFile(path, self)); })
+      .def("write_safetensors",
+           [](const Model& self, const std::string& path) { Require(WriteSafetensorsFile(path, self)); })
       .def("predict", WithOptions<GraphHandle>(PredictNodes))
       .def("probabilities", WithOptions<GraphHandle>(ClassProbabilities))
       .def("logits", [](const Model& self, const GraphHandle& graph) { return ToArray(LogitsOf(self, graph)); })
