@@ -5,7 +5,7 @@ import importlib
 import os
 from typing import Any, Sequence, TypeVar
 
-from dpar import names
+from dpar import errors, names
 from dpar.connect import resolve
 from dpar.graph import GraphLike
 from dpar.job import Job
@@ -137,7 +137,12 @@ class Client:
         with Progress(self._progress) as progress:
             for note in [] if schema_text else made.notes():
                 progress.say(f"note: {note}")
-            return Upload(self._connection, progress).run(made, request, limits.max_chunk_bytes)
+            try:
+                return Upload(self._connection, progress).run(made, request, limits.max_chunk_bytes)
+            except KeyboardInterrupt:
+                raise errors.Interrupted(
+                    "the upload was stopped; client.datasets() says whether it was sealed before"
+                ) from None
 
     def dataset(self, dataset: Any) -> dataset_pb2.Dataset:
         """One dataset."""

@@ -164,9 +164,12 @@ class Job:
             raise errors.Error("the server does not list the key that signed this certificate", code="NOT_FOUND")
         place = pathlib.Path(self.id if directory is None else directory)
         place.mkdir(parents=True, exist_ok=True)
-        for file, artifact in _FILES.items():
-            if file in subjects:  # a model of 2 GiB or more has no ONNX
-                self._fetch(artifact, place / file)
+        try:
+            for file, artifact in _FILES.items():
+                if file in subjects:  # a model of 2 GiB or more has no ONNX
+                    self._fetch(artifact, place / file)
+        except KeyboardInterrupt:
+            raise errors.Interrupted("the download was stopped; job.download(...) fetches it again") from None
         _write(place / "signing.pub", key.encode())
         _write(place / "certificate.json", envelope)
         return Model.read(place)

@@ -28,7 +28,7 @@ _CHECK_SECONDS = 0.25
 
 @dataclasses.dataclass(frozen=True)
 class Uploaded:
-    """A sealed dataset, what was done to the file, and the key of its digest, which is sent this once."""
+    """A sealed dataset, what was done to the graph, and the key of its digest, which is sent this once."""
 
     dataset: dataset_pb2.Dataset
     report: dataset_pb2.ImportReport
@@ -93,7 +93,9 @@ class Upload:
                 digest = hashlib.file_digest(file, "sha256").hexdigest()
             answer = self._finish(upload.name, digest)
         _keep_digest_key(answer.dataset.content_digest, answer.digest_key)
-        return Uploaded(answer.dataset, answer.report, answer.digest_key, answer.budget_shared)
+        # What was read is what its owner asks about; the server saw a canonical copy.
+        report = dataset_pb2.ImportReport(**graph.native.report())
+        return Uploaded(answer.dataset, report, answer.digest_key, answer.budget_shared)
 
     def _send(self, upload: dataset_pb2.Upload, path: pathlib.Path, chunk_bytes: int) -> None:
         """After a transport failure it goes on at the committed offset; eight without a byte in between end it."""

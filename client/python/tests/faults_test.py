@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 import unittest
+import unittest.mock
 
 import grpc
 
@@ -164,6 +165,19 @@ class InterruptTest(ServerTest):
         self.assertIn(f"stopped watching; {job.id} goes on. job.watch() comes back to it", written)
         self.assertIn(job.refresh().state, ("QUEUED", "RUNNING"))
         job.cancel()
+
+    def test_ctrl_c_while_files_are_on_their_way(self) -> None:
+        graph = make_graph(44)
+        with unittest.mock.patch("dpar.uploading.Upload._send", side_effect=KeyboardInterrupt):
+            with self.assertRaisesRegex(errors.Interrupted, "the upload was stopped"):
+                self.client.upload(graph, name="people")
+        self.assertEqual(self.client.datasets(), [])
+        job = self.client.train(self.client.upload(graph), epsilon=1)
+        job.watch()
+        with unittest.mock.patch("dpar.job._write", side_effect=KeyboardInterrupt):
+            with self.assertRaisesRegex(errors.Interrupted, "the download was stopped"):
+                job.download(self.place / "model")
+        self.assertEqual(list((self.place / "model").iterdir()), [])
 
     def test_a_notebook_shows_one_line(self) -> None:
         self.assertEqual(errors.Interrupted("stopped watching")._render_traceback_(), ["Interrupted: stopped watching"])

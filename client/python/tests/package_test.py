@@ -47,6 +47,15 @@ class PackageTest(unittest.TestCase):
         run = subprocess.run([PYTHON, "-c", check], capture_output=True, text=True, check=True)
         self.assertEqual(run.stdout, "[]\n")
 
+    def test_the_accounting_of_the_documentation_runs(self) -> None:
+        page = (SOURCE.parents[1] / "docs" / "python.md").read_text()
+        script = page.split("## Privacy accounting")[1].split("```python\n")[1].split("```")[0]
+        run = subprocess.run([PYTHON, "-c", script], capture_output=True, text=True, check=True)
+        epsilon, delta, noise = map(float, run.stdout.split())
+        self.assertAlmostEqual(epsilon, 4.20186, places=4)
+        self.assertLess(delta, 1e-5)
+        self.assertGreater(noise, 2.7)
+
     def test_types_are_strict(self) -> None:
         if shutil.which("mypy", path="/usr/bin") is None:
             self.skipTest("mypy is not installed")
