@@ -19,7 +19,7 @@ token = (("authorization", "Bearer " + os.environ["DPAR_TOKEN"]),)
 
 def matrix(path):  # of features; the public sizes of the graph are its shape
     with numpy.load(path) as arrays:
-        return scipy.sparse.csr_matrix([arrays["attr_" + part] for part in ("data", "indices", "indptr")],
+        return scipy.sparse.csr_matrix(tuple(arrays["attr_" + part] for part in ("data", "indices", "indptr")),
                                        arrays["attr_shape"])
 
 
