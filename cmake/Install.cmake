@@ -1,7 +1,8 @@
-# cmake --install build/release [--component sdk|client|server] [--prefix DIR]
+# cmake --install build/release [--component sdk|client|python|server] [--prefix DIR]
 #
 # sdk     the client library, its headers and a CMake package: find_package(dpar), then link dpar::sdk
 # client  dpar, its man pages and its completions
+# python  the package dpar for Debian's Python, where it was built
 # server  dpard, its systemd unit with the user and the directories that it needs, and the operations guide
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
@@ -35,6 +36,13 @@ install(FILES ${CMAKE_BINARY_DIR}/completion/dpar.zsh RENAME _dpar COMPONENT cli
   DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
 install(FILES ${CMAKE_BINARY_DIR}/completion/dpar.fish COMPONENT client
   DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+
+if(TARGET dpar_python)
+  set(python_directory lib/python3/dist-packages/dpar)
+  install(DIRECTORY ${CMAKE_BINARY_DIR}/python/dpar/ DESTINATION ${python_directory} COMPONENT python
+    PATTERN __pycache__ EXCLUDE PATTERN "_native.*.so" EXCLUDE)
+  install(TARGETS dpar_python_native LIBRARY DESTINATION ${python_directory} COMPONENT python)
+endif()
 
 # Where LibTorch is not Debian's, the installed dpard looks for it where it was linked from.
 set_target_properties(dpard PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)

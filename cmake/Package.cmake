@@ -6,6 +6,7 @@ set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_GROUPING IGNORE)
 set(CPACK_COMPONENTS_ALL client server sdk)
+set(packages client=dpar server=dpar-server sdk=libdpar-dev)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 # The libraries of two releases differ, so a package's version names the release that it was built on and is for.
 set(DPAR_PACKAGE_REVISION 1 CACHE STRING "Of the Debian packages, such as 1~deb13")
@@ -43,9 +44,25 @@ set(CPACK_DEBIAN_SDK_DESCRIPTION "train node classifiers on private graphs: the 
 Calls a DPAR server from C++: uploads, trains, watches, downloads and
 verifies. Has headers, a static library and a CMake package.")
 
+# For the release's own Python alone, which the native module was built for.
+if(TARGET dpar_python)
+  list(APPEND CPACK_COMPONENTS_ALL python)
+  list(APPEND packages python=python3-dpar)
+  math(EXPR next_python "${DPAR_PYTHON_MINOR} + 1")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-dpar)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SHLIBDEPS ON)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
+    "python3 (>= 3.${DPAR_PYTHON_MINOR}), python3 (<< 3.${next_python}), python3-grpcio, python3-numpy, python3-protobuf")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-pandas, python3-scipy, python3-torch, python3-tqdm")
+  set(CPACK_DEBIAN_PYTHON_DESCRIPTION "train node classifiers on private graphs: the Python package
+Uploads graphs, trains and predicts from Python, verifies certificates, and
+accounts for privacy, over the same C++ core as the client.")
+endif()
+
 # Debian's policy: a copyright file and a changelog in each package's own directory of documents.
 string(TIMESTAMP today "%a, %d %b %Y 00:00:00 +0000" UTC)
-foreach(package client=dpar server=dpar-server sdk=libdpar-dev)
+foreach(package ${packages})
   string(REGEX MATCH "^[^=]+" component ${package})
   string(REGEX REPLACE "^[^=]+=" "" name ${package})
   set(changelog ${CMAKE_BINARY_DIR}/debian/${name}/changelog.Debian)

@@ -2,6 +2,7 @@
 # Installs what the build needs from Debian's packages (Debian 12, and by the names of Debian 13), naming it first and asking nothing.
 #   bash deploy/install-dependencies.sh                what dpard and dpar are built from
 #   bash deploy/install-dependencies.sh --with-checks  and the tools that the tests run
+#   bash deploy/install-dependencies.sh --with-python  and what the Python package needs
 #   bash deploy/install-dependencies.sh --without-torch  all but LibTorch, for those who bring their own
 # Does nothing when everything is there. Needs root, or sudo, only when something is missing.
 set -euo pipefail
@@ -18,12 +19,16 @@ build_packages=(
   # CMake looks for them also when only the programs are built.
   libgtest-dev libgmock-dev libbenchmark-dev
 )
+# The Python package, and what it runs with.
+python_packages=(pybind11-dev python3-dev python3-numpy python3-protobuf python3-grpcio)
 # A private PostgreSQL and a Prometheus for the tests; a Python client of the API, whose python3-torch loads our
 # TorchScript files as a user would, and a verifier of certificates in Python with their schema; clang's runtime for the
 # fuzzers; what dpar-lab draws and partitions with; what sets manual pages; a browser for the operator's page, which is
-# driven with Node.js 20: Debian 12's is older, and where there is no newer one that test skips.
-check_packages=(clang-format clang-tidy clang postgresql prometheus python3-torch python3-numpy
-  python3-scipy python3-grpcio python3-cryptography python3-jsonschema python3-matplotlib metis groff-base
+# driven with Node.js 20: Debian 12's is older, and where there is no newer one that test skips. For the Python package:
+# type checks, the libraries whose graphs it takes, ONNX's checker, and what executes its notebook.
+check_packages=("${python_packages[@]}" mypy pyflakes3 python3-venv python3-pip python3-pandas python3-networkx python3-tqdm
+  python3-onnx python3-nbclient python3-nbformat python3-ipykernel clang-format clang-tidy clang postgresql prometheus python3-torch
+  python3-scipy python3-cryptography python3-jsonschema python3-matplotlib metis groff-base
   chromium)
 # What has another name, or is new enough, in one release only.
 system=$(. /etc/os-release 2>/dev/null && echo "${VERSION_CODENAME-} ${PRETTY_NAME-}" || true)
@@ -41,17 +46,18 @@ packages=("${build_packages[@]}")
 case "${1-}" in
   "") ;;
   --with-checks) packages+=("${check_packages[@]}") ;;
+  --with-python) packages+=("${python_packages[@]}") ;;
   --without-torch)
     for i in "${!packages[@]}"; do
       [ "${packages[i]}" != libtorch-dev ] || unset "packages[i]"
     done
     ;;
   -h | --help)
-    sed -n '2,6s/^# //p' "$0"
+    sed -n '2,7s/^# //p' "$0"
     exit 0
     ;;
   *)
-    echo "install-dependencies: unknown option '$1'; only --with-checks and --without-torch are known" >&2
+    echo "install-dependencies: unknown option '$1'; only --with-checks, --with-python and --without-torch are known" >&2
     exit 2
     ;;
 esac

@@ -1,7 +1,10 @@
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +16,7 @@
 #include "client/sdk/download.h"
 #include "client/sdk/names.h"
 #include "core/atomic_file.h"
+#include "core/certificate/unverified.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 
@@ -60,6 +64,38 @@ absl::StatusOr<DownloadedFile> Fetch(Session& session, Connection& connection, c
   });
 }
 
+struct FileKind {
+  const char* name;
+  v1::DownloadModelRequest::Artifact artifact;
+  const char* member;  // of the JSON output
+  const char* use;
+};
+constexpr std::array<FileKind, 4> kFileKinds = {
+    {{"model.npz", v1::DownloadModelRequest::WEIGHTS, "weights", "for dpar predict"},
+     {"model.safetensors", v1::DownloadModelRequest::SAFETENSORS, "safetensors", "the same weights for other programs"},
+     {"model.onnx", v1::DownloadModelRequest::ONNX, "onnx", "to run elsewhere: each node by its own features"},
+     {"model.pt", v1::DownloadModelRequest::TORCHSCRIPT, "torchscript", "the same as TorchScript"}}};
+
+struct FetchedFile {
+  const FileKind* kind;
+  DownloadedFile file;
+};
+
+// The files that the certificate names: a model of 2 GiB or more has no ONNX.
+absl::StatusOr<std::vector<FetchedFile>> FetchFiles(Session& session, Connection& connection, const std::string& job,
+                                                    const std::string& envelope, const std::string& directory) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> names, SubjectNames(envelope));
+  std::vector<FetchedFile> files;
+  for (const FileKind& kind : kFileKinds) {
+    if (std::find(names.begin(), names.end(), kind.name) != names.end()) {
+      DPAR_ASSIGN_OR_RETURN(DownloadedFile file,
+                            Fetch(session, connection, job, kind.artifact, absl::StrCat(directory, "/", kind.name)));
+      files.push_back({&kind, std::move(file)});
+    }
+  }
+  return files;
+}
+
 absl::StatusOr<int> RunDownload(Session& session, const std::string& text, const std::string& output) {
   session.error_context().job = text;
   // So that an interrupted download removes its temporary file.
@@ -74,30 +110,30 @@ absl::StatusOr<int> RunDownload(Session& session, const std::string& text, const
   DPAR_RETURN_IF_ERROR(MakeDirectory(directory));
   const std::string certificate_path = directory + "/certificate.json";
   const std::string key_path = directory + "/signing.pub";
-  DPAR_ASSIGN_OR_RETURN(const DownloadedFile weights,
-                        Fetch(session, *connection, job, v1::DownloadModelRequest::WEIGHTS, directory + "/model.npz"));
-  DPAR_ASSIGN_OR_RETURN(
-      const DownloadedFile script,
-      Fetch(session, *connection, job, v1::DownloadModelRequest::TORCHSCRIPT, directory + "/model.pt"));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<FetchedFile> files,
+                        FetchFiles(session, *connection, job, certificate.envelope(), directory));
   DPAR_RETURN_IF_ERROR(WriteFileAtomically(key_path, key, kFileMode));
   DPAR_RETURN_IF_ERROR(WriteFileAtomically(certificate_path, certificate.envelope(), kFileMode));
   if (session.json()) {
-    const auto file_json = [](const DownloadedFile& file) {
-      return Json{{"file", file.path}, {"size_bytes", file.size_bytes}, {"sha256", file.sha256}};
-    };
-    session.PrintJson({{"job", job},
-                       {"weights", file_json(weights)},
-                       {"torchscript", file_json(script)},
-                       {"certificate", certificate_path},
-                       {"signing_key", key_path}});
+    Json json = {{"job", job}};
+    for (const FetchedFile& fetched : files) {
+      json[fetched.kind->member] = {
+          {"file", fetched.file.path}, {"size_bytes", fetched.file.size_bytes}, {"sha256", fetched.file.sha256}};
+    }
+    json["certificate"] = certificate_path;
+    json["signing_key"] = key_path;
+    session.PrintJson(json);
     return kDone;
   }
-  session.out() << weights.path << "  " << FormatBytes(weights.size_bytes) << ", for dpar predict\n"
-                << script.path << "  " << FormatBytes(script.size_bytes) << ", TorchScript\n"
-                << certificate_path << "  the signed statement of what training cost\n"
+  for (const FetchedFile& fetched : files) {
+    session.out() << fetched.file.path << "  " << FormatBytes(fetched.file.size_bytes) << ", " << fetched.kind->use
+                  << "\n";
+  }
+  const std::string weights = directory + "/model.npz";
+  session.out() << certificate_path << "  the signed statement of what training cost\n"
                 << key_path << "  the server's public key\n"
-                << "next: dpar verify " << certificate_path << " --model " << weights.path << "\n"
-                << "      dpar predict --model " << weights.path << " --graph FILE\n";
+                << "next: dpar verify " << certificate_path << " --model " << weights << "\n"
+                << "      dpar predict --model " << weights << " --graph FILE\n";
   return kDone;
 }
 

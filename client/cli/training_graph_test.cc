@@ -1,4 +1,5 @@
-#include "client/cli/training_graph.h"
+#include "core/certificate/training_graph.h"
+#include "core/certificate/unverified.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ inline constexpr int64_t kAccountantVersion = 1;
 
 // All of it is public.
 struct Statement {
-  // File name to SHA-256 (lower-case hex): model.pt and model.npz.
+  // The model's files: name to SHA-256 (lower-case hex).
   std::map<std::string, std::string> subjects;
 
   std::string job;             // tenants/{t}/jobs/{j}

@@ -7,19 +7,14 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/infer/edge_inputs.h"
-#include "core/infer/label_shift.h"
-#include "core/infer/logits.h"
-#include "core/infer/mean_field.h"
-#include "core/infer/power_iteration.h"
+#include "core/infer/propagate.h"
 #include "core/infer/row_blocks.h"
 #include "core/parallel.h"
 #include "core/status_macros.h"
-#include "core/validate.h"
 
 namespace dpar {
 namespace {
 
-constexpr int64_t kMaxIterations = 1000;
 constexpr int64_t kBlockNodes = 1 << 16;
 
 Prediction FromLogits(std::span<const float> logits) {
@@ -52,10 +47,7 @@ absl::Status SendBlocks(const NodeMatrix& rows, RowRule predict, int threads, co
 }
 
 absl::Status Validate(const Model& model, const GraphView& graph, const PredictOptions& options) {
-  if (!(options.alpha > 0 && options.alpha <= 1)) {
-    return InvalidField("alpha", absl::StrCat("alpha must be above 0 and at most 1, got ", options.alpha));
-  }
-  DPAR_RETURN_IF_ERROR(ValidateRange("iterations", options.iterations, int64_t{0}, kMaxIterations));
+  DPAR_RETURN_IF_ERROR(ValidatePropagation(options));
   DPAR_RETURN_IF_ERROR(ValidateModel(model));
   if (graph.sizes.feature_count != model.feature_count) {
     return InvalidField("graph", absl::StrCat("the graph has ", graph.sizes.feature_count,
@@ -75,21 +67,10 @@ absl::StatusOr<std::optional<LabelShift>> PredictBlocks(const Model& model, cons
   DPAR_RETURN_IF_ERROR(Validate(model, graph, options));
   const int threads = HardwareThreads();
   DPAR_ASSIGN_OR_RETURN(NodeMatrix logits, GraphLogits(model, graph, threads, [] { return true; }));
-  std::optional<LabelShift> shift;
-  if (options.propagation == Propagation::kPower) {
-    DPAR_RETURN_IF_ERROR(SendBlocks(PowerIteration(graph.edges, logits, options, threads), FromLogits, threads, sink));
-    return shift;
-  }
-  if (options.shift && !model.class_shares.empty() && logits.rows() > 0) {
-    shift = FindLabelShift(model, logits, threads);
-  }
-  const bool alone = options.propagation == Propagation::kNone;
-  if (!alone || (shift.has_value() && shift->found())) {
-    MakeScores(model, shift.value_or(LabelShift()), threads, logits);
-  }
-  DPAR_RETURN_IF_ERROR(alone ? SendBlocks(logits, FromLogits, threads, sink)
-                             : SendBlocks(MeanField(graph.edges, logits, threads), FromProbabilities, threads, sink));
-  return shift;
+  Propagated propagated = Propagate(model, graph.edges, std::move(logits), options, threads);
+  DPAR_RETURN_IF_ERROR(
+      SendBlocks(propagated.rows, propagated.are_probabilities ? FromProbabilities : FromLogits, threads, sink));
+  return std::move(propagated.shift);
 }
 
 absl::StatusOr<std::vector<Prediction>> Predict(const Model& model, const GraphView& graph,

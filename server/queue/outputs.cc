@@ -14,22 +14,26 @@ absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string&
                      {{"state", state}});
   }
   DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT weights_sha256, weights_bytes, script_sha256, script_bytes, "
-                                          "envelope, lease FROM outputs WHERE job = $1",
-                                          {name}));
+                        transaction.Query("SELECT envelope, lease FROM outputs WHERE job = $1", {name}));
   if (rows.size() != 1) {
     return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a job that succeeded has no stored output",
                      {{"resource", name}});
   }
   RowReader reader(rows[0]);
   JobOutput output;
-  output.weights_sha256 = reader.Text();
-  output.weights_bytes = reader.Int();
-  output.script_sha256 = reader.Text();
-  output.script_bytes = reader.Int();
   output.envelope = reader.Text();
   output.lease = reader.Int();
   DPAR_RETURN_IF_ERROR(reader.status());
+  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> files,
+                        transaction.Query("SELECT name, sha256, bytes FROM output_files WHERE job = $1", {name}));
+  for (const Row& row : files) {
+    RowReader file(row);
+    const std::string file_name = file.Text();
+    OutputFile& stored_file = output.files[file_name];
+    stored_file.sha256 = file.Text();
+    stored_file.bytes = file.Int();
+    DPAR_RETURN_IF_ERROR(file.status());
+  }
   if (stored.job.has_evaluation()) {
     output.evaluation = stored.job.evaluation();
   }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/resource_name.h"
@@ -337,6 +338,29 @@ absl::Status Requeue(Transaction& transaction, const std::string& name, bool cou
       Ended(name));
 }
 
+namespace {
+
+// In one statement, because the budget is locked meanwhile.
+absl::Status InsertFiles(Transaction& transaction, const std::string& job,
+                         const std::map<std::string, OutputFile>& files) {
+  if (files.empty()) {
+    return absl::OkStatus();
+  }
+  std::vector<Value> values = {job};
+  std::vector<std::string> rows;
+  for (const auto& [name, file] : files) {
+    const size_t last = values.size();
+    rows.push_back(absl::StrCat("($1, $", last + 1, ", $", last + 2, ", $", last + 3, ")"));
+    values.insert(values.end(), {name, file.sha256, file.bytes});
+  }
+  return transaction
+      .Execute(absl::StrCat("INSERT INTO output_files (job, name, sha256, bytes) VALUES ", absl::StrJoin(rows, ", ")),
+               values)
+      .status();
+}
+
+}  // namespace
+
 absl::Status Succeed(Transaction& transaction, const std::string& name, const JobOutput& output, absl::Time now) {
   std::string evaluation;
   if (output.evaluation.has_value()) {
@@ -347,12 +371,10 @@ absl::Status Succeed(Transaction& transaction, const std::string& name, const Jo
       "WHERE name = $1 AND state = $4 AND lease = $5",
       {name, int64_t{v1::Job::SUCCEEDED}, absl::ToUnixMicros(now), kRunning, output.lease, TextOrNull(evaluation)},
       Ended(name)));
-  return transaction.ExecuteOne(
-      "INSERT INTO outputs (job, weights_sha256, weights_bytes, script_sha256, script_bytes, envelope, lease) "
-      "VALUES ($1, $2, $3, $4, $5, $6, $7)",
-      {name, output.weights_sha256, output.weights_bytes, output.script_sha256, output.script_bytes, output.envelope,
-       output.lease},
-      CorruptJob("a job's output was not written", name));
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne("INSERT INTO outputs (job, envelope, lease) VALUES ($1, $2, $3)",
+                                              {name, output.envelope, output.lease},
+                                              CorruptJob("a job's output was not written", name)));
+  return InsertFiles(transaction, name, output.files);
 }
 
 absl::Status End(Transaction& transaction, const std::string& name, v1::Job::State state, const std::string& failure,

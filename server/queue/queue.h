@@ -32,11 +32,15 @@ struct StoredJob {
   std::string fingerprint;        // of the request that made it
 };
 
+struct OutputFile {
+  std::string sha256;
+  int64_t bytes = 0;
+
+  bool operator==(const OutputFile&) const = default;
+};
+
 struct JobOutput {
-  std::string weights_sha256;
-  int64_t weights_bytes = 0;
-  std::string script_sha256;
-  int64_t script_bytes = 0;
+  std::map<std::string, OutputFile> files;   // by name (DataDirectory::ModelFile)
   std::string envelope;                      // the certificate's exact bytes
   std::optional<v1::Evaluation> evaluation;  // there when one was asked for; becomes Job.evaluation
   int64_t lease = 0;                         // of the attempt that wrote the files

@@ -135,8 +135,7 @@ TEST_P(QueueTest, OnlyASucceededJobHasOutput) {
   const auto output = [&] {
     return Write([](Transaction& t) -> absl::Status {
       DPAR_ASSIGN_OR_RETURN(const JobOutput found, GetOutput(t, "tenants/acme/jobs/a"));
-      EXPECT_EQ(found.weights_sha256, "a");
-      EXPECT_EQ(found.script_bytes, 2);
+      EXPECT_EQ(found.files, (std::map<std::string, OutputFile>{{"model.npz", {"a", 1}}, {"model.pt", {"b", 2}}}));
       EXPECT_EQ(found.envelope, "{}");
       EXPECT_EQ(found.lease, 1);
       return absl::OkStatus();
@@ -151,7 +150,7 @@ TEST_P(QueueTest, OnlyASucceededJobHasOutput) {
 TEST_P(QueueTest, AnEvaluationBelongsToTheJobOnceItSucceeded) {
   ASSERT_TRUE(Add("a", 1).ok());
   LeaseNext();
-  JobOutput output = {"a", 1, "b", 2, "{}", v1::Evaluation(), 2};
+  JobOutput output = {{{"model.npz", {"a", 1}}, {"model.pt", {"b", 2}}}, "{}", v1::Evaluation(), 2};
   output.evaluation->set_accuracy(1.0 / 3.0);
   output.evaluation->set_low(0.2);
   output.evaluation->set_high(0.5);

@@ -235,6 +235,32 @@ grpc::ServerWriteReactor<v1::WatchJobResponse>* TrainingServiceImpl::WatchJob(gr
       });
 }
 
+namespace {
+
+std::string FileOf(v1::DownloadModelRequest::Artifact artifact) {
+  switch (artifact) {
+    case v1::DownloadModelRequest::TORCHSCRIPT:
+      return kScriptName;
+    case v1::DownloadModelRequest::SAFETENSORS:
+      return kSafetensorsName;
+    case v1::DownloadModelRequest::ONNX:
+      return kOnnxName;
+    default:
+      return kWeightsName;
+  }
+}
+
+// Of the files, ONNX alone may be missing.
+absl::Status NoSuchFile(const std::string& job, const std::string& file) {
+  return MakeError(absl::StatusCode::kNotFound, v1::RESOURCE_NOT_FOUND,
+                   absl::StrCat(job, " has no ", file,
+                                ": a model of 2 GiB or more does not fit into one. Take WEIGHTS "
+                                "or SAFETENSORS"),
+                   {{"resource", absl::StrCat(job, "/", file)}});
+}
+
+}  // namespace
+
 grpc::Status TrainingServiceImpl::DownloadModel(grpc::ServerContext* context, const v1::DownloadModelRequest* request,
                                                 grpc::ServerWriter<v1::DownloadModelResponse>* writer) {
   return parts_.gate.Admit(*context, "TrainingService/DownloadModel", About(request->name()),
@@ -247,7 +273,7 @@ absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const 
   DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseJobName("name", request.name()));
   DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
   if (!v1::DownloadModelRequest::Artifact_IsValid(request.artifact())) {
-    return InvalidField("artifact", "artifact must be WEIGHTS, TORCHSCRIPT, CERTIFICATE or unset");
+    return InvalidField("artifact", "artifact must be WEIGHTS, TORCHSCRIPT, CERTIFICATE, SAFETENSORS, ONNX or unset");
   }
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<StreamLimiter::Permit> permit, parts_.streams.Enter(caller.tenant));
   DPAR_ASSIGN_OR_RETURN(const JobOutput output, TakeOutput(parts_, name.name));
@@ -260,13 +286,13 @@ absl::Status TrainingServiceImpl::SendModel(grpc::ServerContext& context, const 
   absl::Status sent;
   if (request.artifact() == v1::DownloadModelRequest::CERTIFICATE) {
     sent = DownloadBytes(output.envelope, name.name, range, send);
-  } else if (request.artifact() == v1::DownloadModelRequest::TORCHSCRIPT) {
-    sent = Download({parts_.directory.ScriptFile(name.name, output.lease), output.script_bytes, output.script_sha256},
-                    name.name, range, send);
   } else {
-    sent =
-        Download({parts_.directory.WeightsFile(name.name, output.lease), output.weights_bytes, output.weights_sha256},
-                 name.name, range, send);
+    const std::string file = FileOf(request.artifact());
+    const auto stored = output.files.find(file);
+    sent = stored == output.files.end() ? NoSuchFile(name.name, file)
+                                        : Download({parts_.directory.ModelFile(name.name, output.lease, file),
+                                                    stored->second.bytes, stored->second.sha256},
+                                                   name.name, range, send);
   }
   DPAR_RETURN_IF_ERROR(idle->status());
   return sent;

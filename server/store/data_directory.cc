@@ -30,12 +30,8 @@ std::string DataDirectory::AttemptDirectory(absl::string_view job_name, int64_t 
   return absl::StrCat(ResourcePath(root_, job_name), "/", lease);
 }
 
-std::string DataDirectory::WeightsFile(absl::string_view job_name, int64_t lease) const {
-  return AttemptDirectory(job_name, lease) + "/model.npz";
-}
-
-std::string DataDirectory::ScriptFile(absl::string_view job_name, int64_t lease) const {
-  return AttemptDirectory(job_name, lease) + "/model.pt";
+std::string DataDirectory::ModelFile(absl::string_view job_name, int64_t lease, absl::string_view name) const {
+  return absl::StrCat(AttemptDirectory(job_name, lease), "/", name);
 }
 
 absl::Status DataDirectory::ForEachResource(absl::string_view collection, const Visit& visit) const {

@@ -11,7 +11,7 @@
 //   audit.log                 who did what
 //   uploads/{tenant}/{id}     bytes of an open upload
 //   datasets/{tenant}/{id}/graph.sealed
-//   jobs/{tenant}/{id}/{lease}/model.npz, model.pt
+//   jobs/{tenant}/{id}/{lease}/model.npz, model.pt, model.safetensors, model.onnx
 #ifndef DPAR_SERVER_STORE_DATA_DIRECTORY_H_
 #define DPAR_SERVER_STORE_DATA_DIRECTORY_H_
 
@@ -23,6 +23,12 @@
 #include "absl/strings/string_view.h"
 
 namespace dpar {
+
+// The files of a model. kScriptName is TorchScript.
+inline constexpr const char* kWeightsName = "model.npz";
+inline constexpr const char* kScriptName = "model.pt";
+inline constexpr const char* kSafetensorsName = "model.safetensors";
+inline constexpr const char* kOnnxName = "model.onnx";
 
 // Tenant, dataset, job and upload arguments are validated resource names, so a path never leaves the directory.
 class DataDirectory {
@@ -47,8 +53,8 @@ class DataDirectory {
   [[nodiscard]] std::string DatasetFile(absl::string_view dataset_name) const;
   // One for each lease: a worker that lost its lease cannot spoil the files of the next.
   [[nodiscard]] std::string AttemptDirectory(absl::string_view job_name, int64_t lease) const;
-  [[nodiscard]] std::string WeightsFile(absl::string_view job_name, int64_t lease) const;
-  [[nodiscard]] std::string ScriptFile(absl::string_view job_name, int64_t lease) const;
+  // `name` is that of a file of a model.
+  [[nodiscard]] std::string ModelFile(absl::string_view job_name, int64_t lease, absl::string_view name) const;
 
   // Visits all of a collection ("uploads", "datasets", "jobs"), known to the store or not. UNAVAILABLE on failure.
   using Visit = std::function<absl::Status(const std::string& name, const std::string& path)>;

@@ -292,8 +292,7 @@ TEST(DataDirectory, ResourcesHaveTheirOwnPlaces) {
   const DataDirectory directory("/data");
   EXPECT_EQ(directory.UploadFile("tenants/t/uploads/u"), "/data/uploads/t/u");
   EXPECT_EQ(directory.DatasetFile("tenants/t/datasets/d"), "/data/datasets/t/d/graph.sealed");
-  EXPECT_EQ(directory.WeightsFile("tenants/t/jobs/j", 3), "/data/jobs/t/j/3/model.npz");
-  EXPECT_EQ(directory.ScriptFile("tenants/t/jobs/j", 3), "/data/jobs/t/j/3/model.pt");
+  EXPECT_EQ(directory.ModelFile("tenants/t/jobs/j", 3, kWeightsName), "/data/jobs/t/j/3/model.npz");
 }
 
 }  // namespace

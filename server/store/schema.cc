@@ -21,9 +21,10 @@ namespace {
 // have been opened. The name follows from the request's id; request_fingerprint is that of the request. Each index that
 // a reservation does not touch saves a page write: one holds started jobs, one ended jobs; a dataset's live jobs are
 // found among its tenant's. (With an index of one state, SQLite would plan queries by state anew at every run.)
-// jobs, ledger_entries and outputs have no references: PostgreSQL would look up and lock a row for each, which jobs of
-// one tenant share. Referenced rows are never removed (datasets are marked), and reservations and releases lock them.
-// witness_ids: the witness directories that served the store, oldest first (server/witness/pairing.h).
+// jobs, ledger_entries, outputs and output_files have no references: PostgreSQL would look up and lock a row for each,
+// which jobs of one tenant share. Referenced rows are never removed (datasets are marked), and reservations and
+// releases lock them. witness_ids: the witness directories that served the store, oldest first
+// (server/witness/pairing.h).
 constexpr const char* kVersion1 = R"sql(
 CREATE TABLE tenants (
   name TEXT PRIMARY KEY,
@@ -148,12 +149,14 @@ CREATE INDEX jobs_by_start ON jobs (tenant, start_time) WHERE start_time IS NOT 
 CREATE INDEX jobs_by_dataset ON jobs (dataset) WHERE end_time IS NOT NULL;
 CREATE TABLE outputs (
   job TEXT PRIMARY KEY,
-  weights_sha256 TEXT NOT NULL,
-  weights_bytes BIGINT NOT NULL,
-  script_sha256 TEXT NOT NULL,
-  script_bytes BIGINT NOT NULL,
   envelope TEXT NOT NULL,
   lease BIGINT NOT NULL DEFAULT 0);
+CREATE TABLE output_files (
+  job TEXT NOT NULL,
+  name TEXT NOT NULL,
+  sha256 TEXT NOT NULL,
+  bytes BIGINT NOT NULL,
+  PRIMARY KEY (job, name));
 CREATE TABLE witness_ids (
   number BIGINT PRIMARY KEY,
   id TEXT NOT NULL,

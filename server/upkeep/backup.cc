@@ -219,17 +219,18 @@ absl::StatusOr<std::vector<NamedFile>> NamedFiles(Transaction& transaction, cons
   for (const std::string& name : datasets) {
     files.push_back({Relative(directory, directory.DatasetFile(name)), ""});
   }
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> outputs,
-                        transaction.Query("SELECT job, lease, weights_sha256, script_sha256 FROM outputs", {}));
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> outputs,
+      transaction.Query("SELECT o.job, o.lease, f.name, f.sha256 FROM outputs o JOIN output_files f ON f.job = o.job",
+                        {}));
   for (const Row& row : outputs) {
     RowReader reader(row);
     const std::string job = reader.Text();
     const int64_t lease = reader.Int();
-    const std::string weights = reader.Text();
-    const std::string script = reader.Text();
+    const std::string name = reader.Text();
+    const std::string digest = reader.Text();
     DPAR_RETURN_IF_ERROR(reader.status());
-    files.push_back({Relative(directory, directory.WeightsFile(job, lease)), weights});
-    files.push_back({Relative(directory, directory.ScriptFile(job, lease)), script});
+    files.push_back({Relative(directory, directory.ModelFile(job, lease, name)), digest});
   }
   std::sort(files.begin(), files.end(), [](const NamedFile& a, const NamedFile& b) { return a.path < b.path; });
   return files;

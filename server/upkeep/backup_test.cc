@@ -63,10 +63,12 @@ class BackupTest : public ::testing::Test {
                     "'tenants/acme/datasets/d', '', '', 3, '', 1, 1, 0)",
                     {})
               .status());
+      DPAR_RETURN_IF_ERROR(
+          t.Execute("INSERT INTO outputs (job, envelope, lease) VALUES ('tenants/acme/jobs/j', '', 1)", {}).status());
       return t
           .Execute(
-              "INSERT INTO outputs (job, weights_sha256, weights_bytes, script_sha256, script_bytes, envelope, "
-              "lease) VALUES ('tenants/acme/jobs/j', $1, 7, $2, 6, '', 1)",
+              "INSERT INTO output_files (job, name, sha256, bytes) VALUES ('tenants/acme/jobs/j', 'model.npz', $1, 7), "
+              "('tenants/acme/jobs/j', 'model.pt', $2, 6)",
               {Sha256Hex("weights"), Sha256Hex("script")})
           .status();
     });

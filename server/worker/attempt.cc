@@ -6,6 +6,7 @@
 #include <exception>
 #include <filesystem>
 #include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -13,6 +14,8 @@
 #include "core/error.h"
 #include "core/graph/sealed_graph.h"
 #include "core/infer/model.h"
+#include "core/infer/onnx_file.h"
+#include "core/infer/safetensors_file.h"
 #include "core/plan/plan_event.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
@@ -132,20 +135,27 @@ absl::StatusOr<JobOutput> Attempt::Save(const TrainedModel& trained) {
 }
 
 absl::Status Attempt::WriteFiles(const Model& model, JobOutput& output) {
-  const std::string weights = directory_.WeightsFile(stored_.job.name(), stored_.lease);
-  const std::string script = directory_.ScriptFile(stored_.job.name(), stored_.lease);
-  DPAR_RETURN_IF_ERROR(MakeParentDirectory(weights));
-  DPAR_RETURN_IF_ERROR(WriteModelFile(weights, model));
-  DPAR_SEAM("weights-written");
-  if (cause_ != StopCause::kNone) {
-    return absl::CancelledError("the attempt was stopped while it was saved");
+  struct Format {
+    const char* name;
+    absl::Status (*write)(const std::string& path, const Model& model);
+  };
+  std::vector<Format> formats = {
+      {kWeightsName, WriteModelFile}, {kSafetensorsName, WriteSafetensorsFile}, {kScriptName, WriteTorchScript}};
+  if (FitsOnnx(model)) {
+    formats.push_back({kOnnxName, WriteOnnxFile});
   }
-  DPAR_RETURN_IF_ERROR(WriteTorchScript(script, model));
-  DPAR_SEAM("script-written");
-  DPAR_ASSIGN_OR_RETURN(output.weights_sha256, Sha256File(weights));
-  DPAR_ASSIGN_OR_RETURN(output.script_sha256, Sha256File(script));
-  DPAR_ASSIGN_OR_RETURN(output.weights_bytes, FileSize(weights));
-  DPAR_ASSIGN_OR_RETURN(output.script_bytes, FileSize(script));
+  for (const Format& format : formats) {
+    const std::string path = directory_.ModelFile(stored_.job.name(), stored_.lease, format.name);
+    DPAR_RETURN_IF_ERROR(MakeParentDirectory(path));
+    DPAR_RETURN_IF_ERROR(format.write(path, model));
+    DPAR_SEAM("model-file-written");
+    if (cause_ != StopCause::kNone) {
+      return absl::CancelledError("the attempt was stopped while it was saved");
+    }
+    OutputFile& file = output.files[format.name];
+    DPAR_ASSIGN_OR_RETURN(file.sha256, Sha256File(path));
+    DPAR_ASSIGN_OR_RETURN(file.bytes, FileSize(path));
+  }
   return absl::OkStatus();
 }
 

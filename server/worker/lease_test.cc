@@ -38,7 +38,7 @@ TEST_F(LeaseTest, StoppingPutsTheJobBackWithoutCountingTheAttempt) {
 
 TEST_F(LeaseTest, AJobThatACrashLeftRunningRunsAgainUnderTheSameReservation) {
   ASSERT_TRUE(Submit(5).ok());
-  const std::string file = store_.directory().WeightsFile(kJob, LeaseAndDie().lease);
+  const std::string file = store_.directory().ModelFile(kJob, LeaseAndDie().lease, kWeightsName);
   ASSERT_TRUE(MakeParentDirectory(file).ok());
   ASSERT_TRUE(WriteFileDurably(file, "half a model", 0600).ok());
   ASSERT_TRUE(worker_.Start().ok());
@@ -66,7 +66,7 @@ TEST_F(LeaseTest, AJobThatCrashedTooOftenFailsAndIsPostedBecauseItsDataWasOpened
 TEST_F(LeaseTest, AWorkerThatLostItsLeaseCannotPost) {
   ASSERT_TRUE(Submit(5).ok());
   const StoredJob stalled = LeaseAndDie();
-  const JobOutput output = {"a", 1, "b", 2, "", std::nullopt, stalled.lease};
+  const JobOutput output = {{{kWeightsName, {"a", 1}}}, "", std::nullopt, stalled.lease};
   ASSERT_TRUE(worker_.Start().ok());
   AwaitState(v1::Job::SUCCEEDED);
   EXPECT_EQ(Release(store_.database(), Key(), stalled, output, AccountantEpsilon(stalled).value()).code(),
@@ -116,7 +116,7 @@ TEST_F(LeaseTest, AShortageOfTheMachineCountsOnceItHasOpenedTheDataAsOftenAsAJob
 TEST_F(LeaseTest, AReleaseThatIsRepeatedIsFoundAndNotPostedAgain) {
   ASSERT_TRUE(Submit(5).ok());
   const StoredJob stored = LeaseAndDie();
-  const JobOutput output = {std::string(64, 'a'), 1, std::string(64, 'b'), 2, "", std::nullopt, stored.lease};
+  const JobOutput output = {{{kWeightsName, {std::string(64, 'a'), 1}}}, "", std::nullopt, stored.lease};
   ASSERT_TRUE(Release(store_.database(), Key(), stored, output, AccountantEpsilon(stored).value()).ok());
   EXPECT_TRUE(Release(store_.database(), Key(), stored, output, AccountantEpsilon(stored).value()).ok())
       << "as after a commit whose answer was lost";
@@ -188,7 +188,7 @@ TEST_F(LeaseTest, ProgressIsStoredWhileAJobRuns) {
 
 TEST_F(LeaseTest, FilesOfAttemptsThatReleasedNothingAreSwept) {
   const auto leave = [&](const std::string& job, int64_t lease) {
-    const std::string file = store_.directory().WeightsFile(job, lease);
+    const std::string file = store_.directory().ModelFile(job, lease, kWeightsName);
     EXPECT_TRUE(MakeParentDirectory(file).ok());
     EXPECT_TRUE(WriteFileDurably(file, "x", 0600).ok());
     return file;
@@ -202,7 +202,7 @@ TEST_F(LeaseTest, FilesOfAttemptsThatReleasedNothingAreSwept) {
   EXPECT_FALSE(std::filesystem::exists(old));
   EXPECT_FALSE(std::filesystem::exists(unknown));
   EXPECT_TRUE(std::filesystem::exists(current)) << "the attempt that holds the lease may be writing it";
-  const JobOutput output = {std::string(64, 'a'), 1, std::string(64, 'b'), 2, "", std::nullopt, stored.lease};
+  const JobOutput output = {{{kWeightsName, {std::string(64, 'a'), 1}}}, "", std::nullopt, stored.lease};
   ASSERT_TRUE(Release(store_.database(), Key(), stored, output, AccountantEpsilon(stored).value()).ok());
   const std::string late = leave(kJob, stored.lease + 1);
   ASSERT_TRUE(SweepModels(store_.database(), store_.directory()).ok());

@@ -161,7 +161,9 @@ absl::StatusOr<bool> WasReleased(Transaction& transaction, const StoredJob& stor
 
 Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1::Dataset& dataset, absl::Time now) {
   Statement statement;
-  statement.subjects = {{"model.npz", output.weights_sha256}, {"model.pt", output.script_sha256}};
+  for (const auto& [name, file] : output.files) {
+    statement.subjects[name] = file.sha256;
+  }
   statement.job = stored.job.name();
   statement.dataset = stored.job.spec().dataset();
   statement.plan = stored.job.plan();

@@ -168,17 +168,21 @@ class Site {
     v1::GetCertificateRequest get;
     get.set_name(job);
     readings_[name + ": certificate"] = MaskedStatement(owner_->Call(&Training::GetCertificate, get).value.envelope());
-    v1::DownloadModelRequest download;
-    download.set_name(job);
-    download.set_artifact(v1::DownloadModelRequest::TORCHSCRIPT);
-    const std::unique_ptr<grpc::ClientContext> context = MakeContext(owner_->token());
-    const auto reader = owner_->stub<Training>().DownloadModel(context.get(), download);
-    v1::DownloadModelResponse part;
-    ASSERT_TRUE(reader->Read(&part));
-    readings_[name + ": size of the TorchScript file"] = absl::StrCat(part.size_bytes());
-    while (reader->Read(&part)) {
+    for (const auto artifact : {v1::DownloadModelRequest::TORCHSCRIPT, v1::DownloadModelRequest::SAFETENSORS,
+                                v1::DownloadModelRequest::ONNX}) {
+      v1::DownloadModelRequest download;
+      download.set_name(job);
+      download.set_artifact(artifact);
+      const std::unique_ptr<grpc::ClientContext> context = MakeContext(owner_->token());
+      const auto reader = owner_->stub<Training>().DownloadModel(context.get(), download);
+      v1::DownloadModelResponse part;
+      ASSERT_TRUE(reader->Read(&part));
+      readings_[absl::StrCat(name, ": size of ", v1::DownloadModelRequest::Artifact_Name(artifact))] =
+          absl::StrCat(part.size_bytes());
+      while (reader->Read(&part)) {
+      }
+      EXPECT_THAT(reader->Finish(), IsOk());
     }
-    EXPECT_THAT(reader->Finish(), IsOk());
   }
 
   // Which messages are sent follows the clock, since there are only so many in a second. But each is about a stage of
@@ -232,14 +236,14 @@ class Site {
     EXPECT_TRUE(VerifyChain(*owner_, dataset_).intact());
   }
 
-  // The names of all files, and the sizes of model.pt. A model.npz is deflated, so that its size follows from its
-  // bytes, which bear the noise and are released. What else has a size is not for those who reach the server through
-  // its API: keys, the store, and the sealed graph.
+  // The names of all files, and the sizes of model.pt, model.safetensors and model.onnx. A model.npz is deflated, so
+  // that its size follows from its bytes, which bear the noise and are released. What else has a size is not for those
+  // who reach the server through its API: keys, the store, and the sealed graph.
   void ReadFiles(const std::string& root) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
       const std::string name = std::filesystem::relative(entry.path(), root).string();
       std::string size;
-      if (name.ends_with("/model.pt")) {
+      if (name.ends_with("/model.pt") || name.ends_with("/model.safetensors") || name.ends_with("/model.onnx")) {
         size = absl::StrCat(entry.file_size());
       }
       readings_["file " + name] = size;

@@ -40,16 +40,14 @@ EntryContext Now(const std::string& actor) { return {actor, absl::Now()}; }
 
 // Digests and sizes of files as a job writes them.
 JobOutput WriteOutput(const DataDirectory& directory) {
-  const std::string weights = directory.WeightsFile("tenants/t/jobs/j", 1);
-  const std::string script = directory.ScriptFile("tenants/t/jobs/j", 1);
   const std::string bytes(10'000, 'w');
-  Require(MakeParentDirectory(weights), "cannot make a directory");
-  Require(WriteFileDurably(weights, bytes, kFileMode), "cannot write weights");
-  Require(WriteFileDurably(script, bytes, kFileMode), "cannot write a script");
   JobOutput output;
-  output.weights_sha256 = Sha256File(weights).value();
-  output.script_sha256 = Sha256File(script).value();
-  output.weights_bytes = output.script_bytes = static_cast<int64_t>(bytes.size());
+  for (const char* name : {kWeightsName, kScriptName, kSafetensorsName, kOnnxName}) {
+    const std::string path = directory.ModelFile("tenants/t/jobs/j", 1, name);
+    Require(MakeParentDirectory(path), "cannot make a directory");
+    Require(WriteFileDurably(path, bytes, kFileMode), "cannot write a model");
+    output.files[name] = {Sha256File(path).value(), static_cast<int64_t>(bytes.size())};
+  }
   return output;
 }
 

@@ -36,8 +36,7 @@ const std::vector<Seam>& Seams() {
       // The attempt is lost, and another follows.
       {"leased", Way::kSubmit, 2},
       {"trained", Way::kSubmit, 2},
-      {"weights-written", Way::kSubmit, 2},
-      {"script-written", Way::kSubmit, 2},
+      {"model-file-written", Way::kSubmit, 2},
       {"saved", Way::kSubmit, 2},
       {"release-begun", Way::kSubmit, 2},
       {"posted", Way::kSubmit, 2},

@@ -203,11 +203,10 @@ void StoreChecker::CheckOutput(const JobRecord& record, const VerifyingKey& key)
   }
   const std::string& name = record.stored.job.name();
   const JobOutput& output = *record.output;
-  const std::string weights = directory_.WeightsFile(name, output.lease);
-  const std::string script = directory_.ScriptFile(name, output.lease);
-  for (const auto& [path, digest] : {std::pair(weights, output.weights_sha256), {script, output.script_sha256}}) {
+  for (const auto& [file_name, file] : output.files) {
+    const std::string path = directory_.ModelFile(name, output.lease, file_name);
     const absl::StatusOr<std::string> actual = Sha256File(path);
-    if (!actual.ok() || *actual != digest) {
+    if (!actual.ok() || *actual != file.sha256) {
       Fault(absl::StrCat(path, " is missing or is not what was released"));
     }
   }
@@ -336,8 +335,8 @@ void StoreChecker::CheckModelFiles(Rest rest) {
     }
     const std::optional<JobOutput>& output = found->second.output;
     const std::string path = file->path().string();
-    const bool released = output.has_value() && output->lease == lease &&
-                          (path == directory_.WeightsFile(name, lease) || path == directory_.ScriptFile(name, lease));
+    const bool released =
+        output.has_value() && output->lease == lease && output->files.count(file->path().filename().string()) > 0;
     if (rest == Rest::kSettled && !released) {
       Fault(absl::StrCat(path, " has no posted entry and was not swept"));
     }

@@ -71,7 +71,7 @@ class StoreCheckerTest : public ::testing::Test {
                     .ok());
   }
 
-  std::string Weights() const { return DataDirectory(copy_.File("data")).WeightsFile(succeeded_, 1); }
+  std::string Weights() const { return DataDirectory(copy_.File("data")).ModelFile(succeeded_, 1, kWeightsName); }
 
   static CrashSite* site_;
   static std::string succeeded_;
@@ -172,7 +172,7 @@ TEST_F(StoreCheckerTest, AModelFileThatIsGoneOrChangedIsSeen) {
 }
 
 TEST_F(StoreCheckerTest, AModelFileThatWasNotSweptIsSeenOnceTheStoreHasSettled) {
-  const std::string left = DataDirectory(copy_.File("data")).WeightsFile(cancelled_, 1);
+  const std::string left = DataDirectory(copy_.File("data")).ModelFile(cancelled_, 1, kWeightsName);
   ASSERT_TRUE(MakeParentDirectory(left).ok());
   e2e::WriteFile(left, "a model");
   EXPECT_THAT(Check(Rest::kInterrupted), IsEmpty());

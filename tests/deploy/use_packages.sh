@@ -18,7 +18,7 @@ apt install lintian
 lintian --allow-root --fail-on error --tag-display-limit 0 "$packages"/*.deb || fail "lintian"
 
 say "install"
-apt install "$packages"/dpar_*.deb "$packages"/dpar-server_*.deb "$packages"/libdpar-dev_*.deb
+apt install "$packages"/dpar_*.deb "$packages"/dpar-server_*.deb "$packages"/libdpar-dev_*.deb "$packages"/python3-dpar_*.deb
 dpar --version && dpard --version
 [ -s /usr/share/man/man1/dpar.1.gz ] || fail "no manual page"
 [ -s /usr/lib/cmake/dpar/dparConfig.cmake ] || fail "no CMake package"
@@ -58,6 +58,14 @@ cd /root
 dpar graph generate -o graph.npz --nodes 2000
 dpar upload graph.npz --name people
 dpar train people --epsilon 1 --yes
+dpar graph generate -o query.npz --nodes 500
+/usr/bin/python3 -c '
+import dpar
+with dpar.Client(token_file="/root/owner", progress=False) as client:
+    model = client.jobs()[0].download("model")
+assert model.certificate.verify(), "the certificate does not verify"
+assert len(model.predict("query.npz")) == 500
+'
 spent=$(dpar budget show people --json)
 
 say "upgrade over itself, with the data of a running server"
@@ -74,6 +82,6 @@ apt remove dpar-server
 apt purge dpar-server
 [ ! -e /etc/dpar ] || fail "settings outlive the purge"
 [ -f /var/lib/dpar/dpar.sqlite ] || fail "the ledger was purged"
-apt purge dpar libdpar-dev
+apt purge dpar libdpar-dev python3-dpar
 [ -z "$(dpkg -l | awk '/dpar/ {print $2}')" ] || fail "packages are left"
 echo "PASSED"

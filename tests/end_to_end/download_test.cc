@@ -66,8 +66,9 @@ class DownloadTest : public ::testing::Test {
 TEST_F(DownloadTest, RangesOfEveryFilePutTogetherAreTheFile) {
   Start({});
   dpar::testing::FixedRandom random(951);
-  for (const auto artifact : {v1::DownloadModelRequest::WEIGHTS, v1::DownloadModelRequest::TORCHSCRIPT,
-                              v1::DownloadModelRequest::CERTIFICATE}) {
+  for (const auto artifact :
+       {v1::DownloadModelRequest::WEIGHTS, v1::DownloadModelRequest::TORCHSCRIPT, v1::DownloadModelRequest::CERTIFICATE,
+        v1::DownloadModelRequest::SAFETENSORS, v1::DownloadModelRequest::ONNX}) {
     const Part whole = Fetch(*owner_, job_, artifact, 0, 0);
     ASSERT_THAT(whole.status, IsOk());
     const auto size = static_cast<int64_t>(whole.bytes.size());

@@ -111,6 +111,8 @@ class FleetTest : public ::testing::Test {
     ASSERT_TRUE(statement.ok()) << statement.status();
     const std::map<std::string, std::string> served = {
         {"model.npz", Sha256Hex(Download(owner, job, v1::DownloadModelRequest::WEIGHTS))},
+        {"model.safetensors", Sha256Hex(Download(owner, job, v1::DownloadModelRequest::SAFETENSORS))},
+        {"model.onnx", Sha256Hex(Download(owner, job, v1::DownloadModelRequest::ONNX))},
         {"model.pt", Sha256Hex(Download(owner, job, v1::DownloadModelRequest::TORCHSCRIPT))}};
     EXPECT_EQ(served, statement->subjects);
   }

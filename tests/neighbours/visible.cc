@@ -178,7 +178,12 @@ std::string NeighbourServer::Certificate(const std::string& job) {
   if (!verified.ok() || !verified->passed()) {
     return "a certificate that does not verify\n";
   }
-  return absl::StrCat("script: ", output->script_bytes, " bytes\n", Text(verified->statement));
+  std::string sizes;
+  for (const auto& [name, file] : output->files) {
+    // An npz is deflated, so that its size follows from its bytes, which bear the noise and are released.
+    absl::StrAppend(&sizes, name, name == kWeightsName ? "" : absl::StrCat(": ", file.bytes, " bytes"), "\n");
+  }
+  return absl::StrCat(sizes, Text(verified->statement));
 }
 
 // A job is taken off the board, which ends its last stage, just after its end is stored.

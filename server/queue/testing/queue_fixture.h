@@ -86,7 +86,8 @@ class QueueFixture : public ::testing::TestWithParam<Engine> {
   }
   absl::Status Finish(const std::string& id, int64_t lease) {
     return Write([&](Transaction& t) {
-      return Succeed(t, absl::StrCat("tenants/acme/jobs/", id), {"a", 1, "b", 2, "{}", std::nullopt, lease}, kNow);
+      const JobOutput output = {{{"model.npz", {"a", 1}}, {"model.pt", {"b", 2}}}, "{}", std::nullopt, lease};
+      return Succeed(t, absl::StrCat("tenants/acme/jobs/", id), output, kNow);
     });
   }
   absl::Status Hold(const std::string& id, int64_t lease) {

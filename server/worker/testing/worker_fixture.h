@@ -163,9 +163,12 @@ class WorkerFixture : public ::testing::Test {
                   DPAR_ASSIGN_OR_RETURN(output, GetOutput(t, kJob));
                   return absl::OkStatus();
                 }).ok());
-    const auto verification = VerifyCertificate(
-        output.envelope, {key_.verifying_key()},
-        {store_.directory().WeightsFile(kJob, output.lease), store_.directory().ScriptFile(kJob, output.lease)});
+    EXPECT_EQ(output.files.size(), 4U);
+    std::vector<std::string> files;
+    for (const auto& [name, file] : output.files) {
+      files.push_back(store_.directory().ModelFile(kJob, output.lease, name));
+    }
+    const auto verification = VerifyCertificate(output.envelope, {key_.verifying_key()}, files);
     EXPECT_TRUE(verification.ok()) << verification.status();
     if (!verification.ok()) {
       return {};

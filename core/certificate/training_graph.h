@@ -1,7 +1,6 @@
-#ifndef DPAR_CLIENT_CLI_TRAINING_GRAPH_H_
-#define DPAR_CLIENT_CLI_TRAINING_GRAPH_H_
-
-#include <string>
+// Whether a graph is the one that a certificate is about.
+#ifndef DPAR_CORE_CERTIFICATE_TRAINING_GRAPH_H_
+#define DPAR_CORE_CERTIFICATE_TRAINING_GRAPH_H_
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -9,12 +8,9 @@
 
 namespace dpar {
 
-// dataset.digest in lower-case hex, or INVALID_ARGUMENT. Ignores the signature: a forgery only turns a warning off.
-absl::StatusOr<std::string> DatasetDigest(absl::string_view envelope);
-
 // Whether the keyed digest of the graph's canonical content is `digest`. INVALID_ARGUMENT unless `key` is hex.
 absl::StatusOr<bool> IsGraphOfDigest(const GraphView& graph, absl::string_view key, absl::string_view digest);
 
 }  // namespace dpar
 
-#endif  // DPAR_CLIENT_CLI_TRAINING_GRAPH_H_
+#endif  // DPAR_CORE_CERTIFICATE_TRAINING_GRAPH_H_
