@@ -16,14 +16,15 @@ if(MOLD_PROGRAM)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# -O3 took 5 % longer to compile; core/ has it where a benchmark shows that it pays.
+# core/infer and core/train have -O3: tests/benchmark shows that it pays there, and nowhere else.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # Most sources stay below 500 MB of compiler memory; without collecting garbage there they compile 8 % faster.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(--param=ggc-min-heapsize=500000)
 endif()
-# For all, or a precompiled header would not fit some targets.
-add_compile_options(-pthread)
+# For all, or a precompiled header would not fit some targets. Python's module is a shared object and needs code that runs
+# at any address; without interposition it is as fast.
+add_compile_options(-pthread -fPIC -fno-semantic-interposition)
 
 if(DPAR_SANITIZE)
   add_compile_options(-fsanitize=${DPAR_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
