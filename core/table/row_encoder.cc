@@ -260,10 +260,11 @@ void RowEncoder::EncodeWords(absl::string_view text, const Source& source, size_
     return;
   }
   std::sort(words_.begin(), words_.end());
-  const auto total = static_cast<double>(words_.size());
+  const auto words = static_cast<int64_t>(words_.size());
+  const double weight = static_cast<double>(std::min(words, kMaxTextWeight)) / static_cast<double>(words);
   for (auto word = words_.begin(); word != words_.end();) {
     const auto next = std::upper_bound(word, words_.end(), *word);
-    Add(source.first + *word, static_cast<double>(next - word) / total, row);
+    Add(source.first + *word, weight * static_cast<double>(next - word), row);
     word = next;
   }
 }
