@@ -14,6 +14,7 @@
 #include "client/sdk/names.h"
 #include "core/atomic_file.h"
 #include "core/error.h"
+#include "core/infer/model.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -60,6 +61,12 @@ absl::StatusOr<DownloadedFile> Fetch(Session& session, Connection& connection, c
   });
 }
 
+// Whether the model has a schema, by which dpar predict encodes tables.
+bool ReadsTables(const std::string& path) {
+  const absl::StatusOr<Model> model = ReadModelFile(path);
+  return model.ok() && !model->schema.empty();
+}
+
 absl::StatusOr<int> RunDownload(Session& session, const std::string& text, const std::string& output) {
   session.error_context().job = text;
   // So that an interrupted download removes its temporary file.
@@ -97,7 +104,8 @@ absl::StatusOr<int> RunDownload(Session& session, const std::string& text, const
                 << certificate_path << "  the signed statement of what training cost\n"
                 << key_path << "  the server's public key\n"
                 << "next: dpar verify " << certificate_path << " --model " << weights.path << "\n"
-                << "      dpar predict --model " << weights.path << " --graph FILE\n";
+                << "      dpar predict --model " << weights.path
+                << (ReadsTables(weights.path) ? " --nodes FILE --edges FILE\n" : " --graph FILE\n");
   return kDone;
 }
 

@@ -44,7 +44,9 @@ absl::Status CheckKnown(const TableSchema& schema, const TableReader& table) {
   }
   for (const std::string& name : table.header()) {
     if (!known.contains(name)) {
-      return table.RefuseColumn(name, "the schema does not know it; declare it, with `type: ignore` to leave it out");
+      return table.RefuseColumn(name,
+                                "the schema does not know it; leave it out of the table, or declare it, with `type: "
+                                "ignore` if it does not count");
     }
   }
   return absl::OkStatus();
