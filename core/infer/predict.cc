@@ -9,7 +9,7 @@
 #include "core/infer/edge_inputs.h"
 #include "core/infer/label_shift.h"
 #include "core/infer/logits.h"
-#include "core/infer/mean_field.h"
+#include "core/infer/neighbour_weight.h"
 #include "core/infer/power_iteration.h"
 #include "core/infer/row_blocks.h"
 #include "core/parallel.h"
@@ -31,19 +31,12 @@ Prediction FromLogits(std::span<const float> logits) {
   return {static_cast<int32_t>(best - logits.begin()), static_cast<float>(1 / total)};
 }
 
-Prediction FromProbabilities(std::span<const float> probabilities) {
-  const auto best = std::max_element(probabilities.begin(), probabilities.end());
-  return {static_cast<int32_t>(best - probabilities.begin()), *best};
-}
-
-using RowRule = Prediction (*)(std::span<const float>);
-
-absl::Status SendBlocks(const NodeMatrix& rows, RowRule predict, int threads, const PredictionSink& sink) {
+absl::Status SendBlocks(const NodeMatrix& rows, int threads, const PredictionSink& sink) {
   for (int64_t start = 0; start < rows.rows(); start += kBlockNodes) {
     std::vector<Prediction> block(static_cast<size_t>(std::min(kBlockNodes, rows.rows() - start)));
     ForRowBlocks(static_cast<int64_t>(block.size()), threads, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
-        block[static_cast<size_t>(i)] = predict({rows.row(start + i).data(), static_cast<size_t>(rows.cols())});
+        block[static_cast<size_t>(i)] = FromLogits({rows.row(start + i).data(), static_cast<size_t>(rows.cols())});
       }
     });
     DPAR_RETURN_IF_ERROR(sink(start, block));
@@ -77,18 +70,26 @@ absl::StatusOr<std::optional<LabelShift>> PredictBlocks(const Model& model, cons
   DPAR_ASSIGN_OR_RETURN(NodeMatrix logits, GraphLogits(model, graph, threads, [] { return true; }));
   std::optional<LabelShift> shift;
   if (options.propagation == Propagation::kPower) {
-    DPAR_RETURN_IF_ERROR(SendBlocks(PowerIteration(graph.edges, logits, options, threads), FromLogits, threads, sink));
+    DPAR_RETURN_IF_ERROR(SendBlocks(PowerIteration(graph.edges, logits, options, threads), threads, sink));
     return shift;
   }
   if (options.shift && !model.class_shares.empty() && logits.rows() > 0) {
     shift = FindLabelShift(model, logits, threads);
   }
-  const bool alone = options.propagation == Propagation::kNone;
-  if (!alone || (shift.has_value() && shift->found())) {
-    MakeScores(model, shift.value_or(LabelShift()), threads, logits);
+  const LabelShift found = shift.value_or(LabelShift());
+  const double scale = ScoreScale(model.logit_noise);
+  MakeScores(model, found, threads, logits);
+  double weight = 0;
+  if (options.propagation == Propagation::kMeanField) {
+    HeardNeighbours heard = HearNeighbours(graph.edges, std::move(logits), found.correction, scale, threads);
+    logits = std::move(heard.scores);
+    weight = heard.weight;
   }
-  DPAR_RETURN_IF_ERROR(alone ? SendBlocks(logits, FromLogits, threads, sink)
-                             : SendBlocks(MeanField(graph.edges, logits, threads), FromProbabilities, threads, sink));
+  if (shift.has_value()) {
+    shift->neighbour_weight = weight;
+  }
+  TemperScores(graph.edges, scale, weight, threads, logits);
+  DPAR_RETURN_IF_ERROR(SendBlocks(logits, threads, sink));
   return shift;
 }
 
