@@ -170,7 +170,8 @@ void Read(const std::string& path, const std::optional<PublicSizes>& declared) {
   Require(!declared.has_value() || imported->graph.sizes == *declared, "declared sizes hold");
   RequireCanonical(imported->graph);
   const absl::StatusOr<FeatureScales> scales = ReadFeatureScales(path, limits);
-  Require(scales.ok() && *scales == MeasureFeatures(imported->graph), "the features of the file are those of the graph");
+  Require(scales.ok() && *scales == MeasureFeatures(imported->graph),
+          "the features of the file are those of the graph");
   RequireRoundTrip(*imported, limits);
 }
 
