@@ -18,6 +18,7 @@
 #include "core/atomic_file.h"
 #include "core/certificate/unverified.h"
 #include "core/error.h"
+#include "core/infer/model.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -96,6 +97,12 @@ absl::StatusOr<std::vector<FetchedFile>> FetchFiles(Session& session, Connection
   return files;
 }
 
+// Whether the model has a schema, by which dpar predict encodes tables.
+bool ReadsTables(const std::string& path) {
+  const absl::StatusOr<Model> model = ReadModelFile(path);
+  return model.ok() && !model->schema.empty();
+}
+
 absl::StatusOr<int> RunDownload(Session& session, const std::string& text, const std::string& output) {
   session.error_context().job = text;
   // So that an interrupted download removes its temporary file.
@@ -133,7 +140,8 @@ absl::StatusOr<int> RunDownload(Session& session, const std::string& text, const
   session.out() << certificate_path << "  the signed statement of what training cost\n"
                 << key_path << "  the server's public key\n"
                 << "next: dpar verify " << certificate_path << " --model " << weights << "\n"
-                << "      dpar predict --model " << weights << " --graph FILE\n";
+                << "      dpar predict --model " << weights
+                << (ReadsTables(weights) ? " --nodes FILE --edges FILE\n" : " --graph FILE\n");
   return kDone;
 }
 

@@ -167,10 +167,29 @@ std::vector<int64_t> CountLabels(const GraphView& graph) {
   return counts;
 }
 
-void PrintInspection(Session& session, const std::string& path, const GraphView& graph, const ImportReport& report,
-                     bool counted) {
-  const DegreeSummary degrees = SummariseDegrees(graph);
+void PrintLabels(Session& session, const GraphView& graph, const std::vector<std::string>& names) {
+  constexpr size_t kNameWidth = 7;
   const std::vector<int64_t> labels = CountLabels(graph);
+  const size_t shown = std::min<size_t>(kMaxLabelsShown, labels.size());
+  size_t width = kNameWidth;
+  for (size_t label = 0; label < std::min(shown, names.size()); ++label) {
+    width = std::max(width, names[label].size());
+  }
+  const auto line = [&](const std::string& name, int64_t count) {
+    session.out() << absl::StrFormat("    %-*s %s\n", static_cast<int>(width), name, FormatCount(count));
+  };
+  for (size_t label = 0; label < shown; ++label) {
+    line(names.empty() ? absl::StrCat(label) : names[label], labels[label]);
+  }
+  if (shown < labels.size()) {
+    session.out() << "    and " << labels.size() - shown << " more\n";
+  }
+  line("none", graph.CountUnlabelled());
+}
+
+void PrintInspection(Session& session, const std::string& path, const GraphView& graph, const ImportReport& report,
+                     bool counted, const std::vector<std::string>& names) {
+  const DegreeSummary degrees = SummariseDegrees(graph);
   session.out() << path << "\n"
                 << "  nodes     " << FormatCount(graph.sizes.node_count) << "\n"
                 << "  edges     " << FormatCount(graph.edges.edge_count()) << " (degree "
@@ -183,15 +202,8 @@ void PrintInspection(Session& session, const std::string& path, const GraphView&
                 << "  classes   " << graph.sizes.class_count
                 << (counted ? " (by the labels; an upload needs --classes, since the file has no num_classes)" : "")
                 << "\n";
-  const auto shown = std::min<int64_t>(kMaxLabelsShown, static_cast<int64_t>(labels.size()));
-  for (int64_t label = 0; label < shown; ++label) {
-    session.out() << absl::StrFormat("    %-7d %s\n", label, FormatCount(labels[static_cast<size_t>(label)]));
-  }
-  if (shown < static_cast<int64_t>(labels.size())) {
-    session.out() << "    and " << static_cast<int64_t>(labels.size()) - shown << " more\n";
-  }
-  session.out() << "    none    " << FormatCount(graph.CountUnlabelled()) << "\n"
-                << "  import    would symmetrise " << FormatCount(report.edges_symmetrised) << " directed edges, merge "
+  PrintLabels(session, graph, names);
+  session.out() << "  import    would symmetrise " << FormatCount(report.edges_symmetrised) << " directed edges, merge "
                 << FormatCount(report.duplicates_merged) << " duplicates, drop "
                 << FormatCount(report.self_loops_dropped) << "\n            self loops and "
                 << FormatCount(report.zero_features_dropped) << " zero features\n";
@@ -226,9 +238,13 @@ absl::StatusOr<int> RunInspect(Session& session, const std::string& path) {
   const auto names = ReadLocalNames(path, graph->sizes);
   DPAR_RETURN_IF_ERROR(AsLocal(names.status()));
   if (session.json()) {
-    session.PrintJson(InspectionJson(path, *graph, local->report(), local->classes_counted()));
+    Json json = InspectionJson(path, *graph, local->report(), local->classes_counted());
+    if (!names->classes.empty()) {
+      json["class_names"] = names->classes;
+    }
+    session.PrintJson(json);
   } else {
-    PrintInspection(session, path, *graph, local->report(), local->classes_counted());
+    PrintInspection(session, path, *graph, local->report(), local->classes_counted(), names->classes);
   }
   if (names->schema.empty()) {
     for (const std::string& note : FeatureNotes(MeasureFeatures(*graph))) {

@@ -126,11 +126,13 @@ struct Outcome {
   int64_t labelled = 0;
   int64_t right = 0;
   std::optional<bool> is_training_graph;  // nothing when there was no key to tell by
+  double sureness = 0;                    // sum of the predictions' probabilities
   std::optional<LabelShift> shift;        // nothing when it was not looked for
 };
 
 void Count(std::span<const Prediction> predictions, std::span<const int32_t> labels, Outcome& outcome) {
   for (size_t i = 0; i < predictions.size(); ++i) {
+    outcome.sureness += static_cast<double>(predictions[i].probability);
     if (labels[i] != kUnlabelled) {
       ++outcome.labelled;
       outcome.right += predictions[i].label == labels[i] ? 1 : 0;
@@ -186,11 +188,23 @@ void PrintWarning(Session& session, const std::optional<bool>& is_training_graph
                    "are not covered: do not release those.\n";
 }
 
-std::string ShiftText(const LabelShift& shift) {
+// What the predictions themselves say; power iteration's probabilities are not made for that.
+std::optional<double> ExpectedAccuracy(const PredictOptions& options, const Outcome& outcome) {
+  return options.propagation == Propagation::kPower || outcome.nodes == 0
+             ? std::nullopt
+             : std::optional<double>(outcome.sureness / static_cast<double>(outcome.nodes));
+}
+
+std::string ShiftText(const LabelShift& shift, bool mean_field) {
+  const std::string weight =
+      mean_field && shift.neighbour_weight < 1
+          ? absl::StrFormat(";\n           neighbours count %g, since they speak against features",
+                            shift.neighbour_weight)
+          : "";
   return shift.found()
              ? absl::StrFormat(
-                   "shift      found: %.0f%% of these nodes are of other classes than in training; corrected",
-                   100 * shift.distance)
+                   "shift      found: %.0f%% of these nodes are of other classes than in training; corrected%s",
+                   100 * shift.distance, weight)
              : absl::StrFormat("shift      none: class shares as in training (distance %.3f, chance explains %.3f)",
                                shift.distance, shift.threshold);
 }
@@ -205,7 +219,11 @@ void PrintOutcome(Session& session, const PredictArguments& arguments, const Pre
   }
   session.out() << "\n";
   if (outcome.shift.has_value()) {
-    session.out() << ShiftText(*outcome.shift) << "\n";
+    session.out() << ShiftText(*outcome.shift, options.propagation == Propagation::kMeanField) << "\n";
+  }
+  if (const std::optional<double> expected = ExpectedAccuracy(options, outcome); expected.has_value()) {
+    session.out() << absl::StrFormat("expected   %.2f of these predictions are right, by their own probabilities\n",
+                                     *expected);
   }
   if (!arguments.output.empty()) {
     session.out() << "wrote      " << arguments.output << "\n";
@@ -234,7 +252,11 @@ void PrintOutcomeJson(Session& session, const PredictArguments& arguments, const
   if (outcome.shift.has_value()) {
     json["shift"] = {{"found", outcome.shift->found()},
                      {"distance", outcome.shift->distance},
-                     {"threshold", outcome.shift->threshold}};
+                     {"threshold", outcome.shift->threshold},
+                     {"neighbour_weight", outcome.shift->neighbour_weight}};
+  }
+  if (const std::optional<double> expected = ExpectedAccuracy(options, outcome); expected.has_value()) {
+    json["expected_accuracy"] = *expected;
   }
   if (outcome.labelled > 0) {
     json["accuracy"] = AccuracyOf(outcome);

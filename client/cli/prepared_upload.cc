@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/cli/errors.h"
@@ -54,8 +55,6 @@ absl::StatusOr<PreparedUpload> PreparedUpload::OfFile(Session& session, const st
   DPAR_RETURN_IF_ERROR(AsLocal(sizes.status()));
   const absl::StatusOr<GraphNames> names = ReadGraphNames(path, sizes->node_count, sizes->class_count);
   DPAR_RETURN_IF_ERROR(AsLocal(names.status()));
-  // A file that cannot be read here goes up as it is: the server says to the uploader what is wrong with it.
-  const absl::StatusOr<ImportedGraph> imported = ReadGraphFile(path, GraphLimits(), *sizes);
   PreparedUpload prepared;
   prepared.path_ = path;
   prepared.sizes_ = *sizes;
@@ -64,12 +63,15 @@ absl::StatusOr<PreparedUpload> PreparedUpload::OfFile(Session& session, const st
     DPAR_ASSIGN_OR_RETURN(const TableSchema schema, ParseSchema(names->schema));
     prepared.most_entries_ = sizes->node_count * schema.max_entries();
   }
-  if (imported.ok() && names->schema.empty()) {
-    for (const std::string& note : FeatureNotes(MeasureFeatures(imported->graph))) {
+  if (names->schema.empty()) {
+    // A file that cannot be read here goes up as it is: the server says to the uploader what is wrong with it.
+    const absl::StatusOr<FeatureScales> scales = ReadFeatureScales(path, GraphLimits());
+    for (const std::string& note : scales.ok() ? FeatureNotes(*scales) : std::vector<std::string>()) {
       session.err() << "note: " << note << "\n";
     }
   }
   if (!names->empty()) {
+    const absl::StatusOr<ImportedGraph> imported = ReadGraphFile(path, GraphLimits(), *sizes);
     DPAR_RETURN_IF_ERROR(AsLocal(imported.status()));
     DPAR_RETURN_IF_ERROR(prepared.WriteCopy(session, imported->graph));
   }

@@ -338,7 +338,9 @@ TEST_F(TablesTest, InspectNotesFeaturesThatSuitNoDefault) {
   EXPECT_THAT(run.err, HasSubstr("--transform unit"));
   EXPECT_THAT(run.err, HasSubstr("from 2 to 5000"));
   ASSERT_EQ(Convert("accounts.schema.yaml").exit_code, 0);
-  EXPECT_EQ(RunCommand({"graph", "inspect", Path("g.npz")}).err, "");
+  const CommandRun tables = RunCommand({"graph", "inspect", Path("g.npz")});
+  EXPECT_EQ(tables.err, "");
+  EXPECT_THAT(tables.out, HasSubstr("\n    business "));
 }
 
 }  // namespace

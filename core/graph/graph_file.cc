@@ -1,10 +1,7 @@
 #include "core/graph/graph_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <limits>
-#include <span>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -13,6 +10,7 @@
 #include "core/graph/canonical_edges.h"
 #include "core/graph/canonical_features.h"
 #include "core/graph/graph_error.h"
+#include "core/graph/graph_layout.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -20,153 +18,6 @@ namespace {
 
 constexpr char kLabels[] = "labels";
 constexpr char kNumClasses[] = "num_classes";
-constexpr int64_t kMaxColumn = std::numeric_limits<int32_t>::max();
-
-struct SparseNames {
-  std::string data;
-  std::string indices;
-  std::string indptr;
-  std::string shape;
-};
-
-// Array names in the file, and the sizes that its shapes claim.
-struct Layout {
-  SparseNames adjacency;
-  std::optional<SparseNames> sparse_features;
-  std::string dense_features;  // when sparse_features is not set
-  int64_t node_count = 0;
-  int64_t feature_count = 0;
-};
-
-SparseNames NamesWithPrefix(absl::string_view prefix) {
-  return {absl::StrCat(prefix, "data"), absl::StrCat(prefix, "indices"), absl::StrCat(prefix, "indptr"),
-          absl::StrCat(prefix, "shape")};
-}
-
-// The spelling that the file uses: `adj_data` or `adj_matrix.data`. Nothing when neither is there.
-absl::StatusOr<std::optional<SparseNames>> FindMatrix(const NpzFile& file, const std::string& stem) {
-  std::optional<SparseNames> found;
-  for (const absl::string_view joint : {"_", "_matrix."}) {
-    SparseNames names = NamesWithPrefix(absl::StrCat(stem, joint));
-    const bool any = file.Contains(names.data) || file.Contains(names.indices) || file.Contains(names.indptr) ||
-                     file.Contains(names.shape);
-    if (any && found.has_value()) {
-      return GraphError(names.shape, "stands next to the same matrix in another spelling; keep one of them");
-    }
-    if (any) {
-      found = std::move(names);
-    }
-  }
-  return found;
-}
-
-absl::StatusOr<std::array<int64_t, 2>> ReadMatrixShape(NpzFile& file, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, file.ReadShape(name));
-  if (shape != std::vector<int64_t>{2}) {
-    return GraphError(name, "must hold two integers, rows and columns");
-  }
-  DPAR_ASSIGN_OR_RETURN(const NpyArray array, file.ReadArray(name));
-  std::array<int64_t, 2> result = {};
-  if (const auto* wide = std::get_if<std::vector<int64_t>>(&array.data)) {
-    std::copy(wide->begin(), wide->end(), result.begin());
-  } else if (const auto* narrow = std::get_if<std::vector<int32_t>>(&array.data)) {
-    std::copy(narrow->begin(), narrow->end(), result.begin());
-  } else {
-    return GraphError(name, "must hold two integers, rows and columns");
-  }
-  for (size_t i = 0; i < result.size(); ++i) {
-    if (result[i] < 1) {
-      return GraphErrorAt(name, static_cast<int64_t>(i), "is not above 0; an empty matrix is not accepted");
-    }
-  }
-  return result;
-}
-
-absl::StatusOr<Layout> FindFeatures(NpzFile& file, Layout layout, int64_t& rows, std::string& shape_name) {
-  DPAR_ASSIGN_OR_RETURN(layout.sparse_features, FindMatrix(file, "attr"));
-  for (const char* dense : {"attr_matrix", "attr"}) {
-    if (file.Contains(dense) && (layout.sparse_features.has_value() || !layout.dense_features.empty())) {
-      return GraphError(dense, "stands next to the same matrix in another spelling; keep one of them");
-    }
-    if (file.Contains(dense)) {
-      layout.dense_features = dense;
-    }
-  }
-  if (layout.sparse_features.has_value()) {
-    shape_name = layout.sparse_features->shape;
-    DPAR_ASSIGN_OR_RETURN(const auto shape, ReadMatrixShape(file, shape_name));
-    rows = shape[0];
-    layout.feature_count = shape[1];
-    return layout;
-  }
-  if (layout.dense_features.empty()) {
-    return GraphError("attr_data", "is missing; so are attr_indices, attr_indptr and attr_shape");
-  }
-  shape_name = layout.dense_features;
-  DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, file.ReadShape(shape_name));
-  if (shape.size() != 2 || shape[1] < 1) {
-    return GraphError(shape_name, "must be a matrix with a row for each node and at least one column");
-  }
-  rows = shape[0];
-  layout.feature_count = shape[1];
-  return layout;
-}
-
-absl::StatusOr<Layout> ReadLayout(NpzFile& file, const GraphLimits& limits) {
-  Layout layout;
-  DPAR_ASSIGN_OR_RETURN(const std::optional<SparseNames> adjacency, FindMatrix(file, "adj"));
-  if (!adjacency.has_value()) {
-    return GraphError("adj_data", "is missing; so are adj_indices, adj_indptr and adj_shape");
-  }
-  layout.adjacency = *adjacency;
-  DPAR_ASSIGN_OR_RETURN(const auto shape, ReadMatrixShape(file, layout.adjacency.shape));
-  if (shape[0] != shape[1]) {
-    return GraphError(layout.adjacency.shape, "is not square");
-  }
-  layout.node_count = shape[0];
-  if (layout.node_count > std::min(limits.max_nodes, kMaxColumn)) {
-    return LimitError("max_nodes", std::min(limits.max_nodes, kMaxColumn));
-  }
-  int64_t rows = 0;
-  std::string shape_name;
-  DPAR_ASSIGN_OR_RETURN(layout, FindFeatures(file, std::move(layout), rows, shape_name));
-  if (rows != layout.node_count) {
-    return GraphErrorAt(shape_name, 0, "disagrees with the number of nodes in the adjacency matrix");
-  }
-  if (layout.feature_count > std::min(limits.max_features, kMaxColumn)) {
-    return LimitError("max_features", std::min(limits.max_features, kMaxColumn));
-  }
-  return layout;
-}
-
-// Calls visit(position, entries) for each chunk of an array of integers; entries are spans of int32 or int64.
-template <typename Visit>
-absl::Status ReadIntegers(NpzFile& file, const std::string& name, const Visit& visit) {
-  return file.ReadChunks(name, [&](int64_t position, const NpyChunk& chunk) -> absl::Status {
-    if (const auto* wide = std::get_if<std::span<const int64_t>>(&chunk)) {
-      return visit(position, *wide);
-    }
-    if (const auto* narrow = std::get_if<std::span<const int32_t>>(&chunk)) {
-      return visit(position, *narrow);
-    }
-    return GraphError(name, "must be an array of integers");
-  });
-}
-
-template <typename Visit>
-absl::Status ReadNumbers(NpzFile& file, const std::string& name, const Visit& visit) {
-  return file.ReadChunks(name, [&](int64_t position, const NpyChunk& chunk) {
-    return std::visit(
-        [&](const auto& entries) -> absl::Status {
-          if constexpr (std::is_same_v<std::decay_t<decltype(entries)>, absl::string_view>) {
-            return GraphError(name, "must be an array of numbers");
-          } else {
-            return visit(position, entries);
-          }
-        },
-        chunk);
-  });
-}
 
 absl::StatusOr<std::vector<int64_t>> ReadInt64(NpzFile& file, const std::string& name, int64_t count) {
   std::vector<int64_t> result;
@@ -176,34 +27,6 @@ absl::StatusOr<std::vector<int64_t>> ReadInt64(NpzFile& file, const std::string&
     return absl::OkStatus();
   }));
   return result;
-}
-
-// Appends integers in low..high, which must fit int32, to `out`, which has space for them.
-absl::Status ReadInt32(NpzFile& file, const std::string& name, int64_t low, int64_t high, std::vector<int32_t>& out) {
-  return ReadIntegers(file, name, [&](int64_t position, const auto& entries) -> absl::Status {
-    for (size_t i = 0; i < entries.size(); ++i) {
-      if (entries[i] < low || entries[i] > high) {
-        return GraphErrorAt(name, position + static_cast<int64_t>(i), "is out of range");
-      }
-      out.push_back(static_cast<int32_t>(entries[i]));
-    }
-    return absl::OkStatus();
-  });
-}
-
-// Calls visit(value) for each entry, numbers of any type as finite float32.
-template <typename Visit>
-absl::Status ReadFloats(NpzFile& file, const std::string& name, const Visit& visit) {
-  return ReadNumbers(file, name, [&](int64_t position, const auto& entries) -> absl::Status {
-    for (size_t i = 0; i < entries.size(); ++i) {
-      const auto value = static_cast<float>(entries[i]);
-      if (!std::isfinite(value)) {
-        return GraphErrorAt(name, position + static_cast<int64_t>(i), "is not a finite float32 number");
-      }
-      visit(value);
-    }
-    return absl::OkStatus();
-  });
 }
 
 absl::Status CheckOffsets(const std::string& name, const std::vector<int64_t>& offsets, int64_t entries) {
@@ -282,7 +105,7 @@ absl::Status CheckWeights(NpzFile& file, const std::string& name) {
   });
 }
 
-absl::Status ReadEdges(NpzFile& file, const Layout& layout, const GraphLimits& limits, ImportedGraph& result) {
+absl::Status ReadEdges(NpzFile& file, const GraphLayout& layout, const GraphLimits& limits, ImportedGraph& result) {
   // An edge may stand in one direction only. Space for the other costs address space alone until it is used.
   constexpr size_t kRoomForBothDirections = 2;
   const SparseNames& names = layout.adjacency;
@@ -304,7 +127,8 @@ absl::Status MakeEdgesCanonical(const StageReport& report, ImportedGraph& result
   return absl::OkStatus();
 }
 
-absl::Status ReadSparseFeatures(NpzFile& file, const Layout& layout, const GraphLimits& limits, ImportedGraph& result) {
+absl::Status ReadSparseFeatures(NpzFile& file, const GraphLayout& layout, const GraphLimits& limits,
+                                ImportedGraph& result) {
   const SparseNames& names = *layout.sparse_features;
   const MatrixBounds bounds = {layout.node_count, layout.feature_count, "max_feature_entries",
                                limits.max_feature_entries};
@@ -325,7 +149,7 @@ absl::Status MakeFeaturesCanonical(const SparseNames& names, const StageReport& 
   return absl::OkStatus();
 }
 
-absl::Status ReadDenseFeatures(NpzFile& file, const Layout& layout, const GraphLimits& limits, SparseRows& rows) {
+absl::Status ReadDenseFeatures(NpzFile& file, const GraphLayout& layout, const GraphLimits& limits, SparseRows& rows) {
   if (layout.feature_count > limits.max_feature_entries / layout.node_count) {
     return LimitError("max_feature_entries", limits.max_feature_entries);
   }
@@ -393,7 +217,7 @@ absl::StatusOr<std::vector<int32_t>> ReadLabels(NpzFile& file, int64_t node_coun
   return labels;
 }
 
-int64_t BytesToRead(const NpzFile& file, const Layout& layout) {
+int64_t BytesToRead(const NpzFile& file, const GraphLayout& layout) {
   const auto matrix = [&file](const SparseNames& names) {
     return file.BytesOf(names.data) + file.BytesOf(names.indices) + file.BytesOf(names.indptr);
   };
@@ -406,7 +230,7 @@ int64_t BytesToRead(const NpzFile& file, const Layout& layout) {
 absl::Status Stopped() { return absl::CancelledError("reading the graph was stopped"); }
 
 // Edges take longer: each is searched for from its other end.
-absl::Status MakeCanonical(const Layout& layout, const StageReport& report, ImportedGraph& result) {
+absl::Status MakeCanonical(const GraphLayout& layout, const StageReport& report, ImportedGraph& result) {
   if (!report(0)) {
     return Stopped();
   }
@@ -419,7 +243,7 @@ absl::Status MakeCanonical(const Layout& layout, const StageReport& report, Impo
   return MakeEdgesCanonical(PartOf(report, share, 1), result);
 }
 
-absl::Status CheckDeclared(const Layout& layout, const PublicSizes& declared, const GraphLimits& limits) {
+absl::Status CheckDeclared(const GraphLayout& layout, const PublicSizes& declared, const GraphLimits& limits) {
   if (layout.node_count != declared.node_count) {
     return GraphErrorAt(layout.adjacency.shape, 0, "is not the declared number of nodes");
   }
@@ -441,7 +265,7 @@ absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const Graph
     return Stopped();
   }
   DPAR_ASSIGN_OR_RETURN(NpzFile file, NpzFile::Open(path, limits.npz));
-  DPAR_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(file, limits));
+  DPAR_ASSIGN_OR_RETURN(const GraphLayout layout, ReadGraphLayout(file, limits));
   file.OnBytesRead([&reports, total = std::max(1.0, static_cast<double>(BytesToRead(file, layout)))](int64_t bytes) {
     return reports.parsing(std::min(1.0, static_cast<double>(bytes) / total));
   });
@@ -471,7 +295,7 @@ absl::StatusOr<ImportedGraph> ReadGraphFile(const std::string& path, const Graph
 absl::StatusOr<PublicSizes> ReadGraphSizes(const std::string& path, const GraphLimits& limits,
                                            std::optional<int64_t> classes) {
   DPAR_ASSIGN_OR_RETURN(NpzFile file, NpzFile::Open(path, limits.npz));
-  DPAR_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(file, limits));
+  DPAR_ASSIGN_OR_RETURN(const GraphLayout layout, ReadGraphLayout(file, limits));
   if (!classes.has_value()) {
     DPAR_ASSIGN_OR_RETURN(classes, ReadNumClasses(file, limits));
   }
@@ -481,7 +305,7 @@ absl::StatusOr<PublicSizes> ReadGraphSizes(const std::string& path, const GraphL
 
 absl::StatusOr<SizeBounds> ReadStoredCounts(const std::string& path, const GraphLimits& limits) {
   DPAR_ASSIGN_OR_RETURN(NpzFile file, NpzFile::Open(path, limits.npz));
-  DPAR_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(file, limits));
+  DPAR_ASSIGN_OR_RETURN(const GraphLayout layout, ReadGraphLayout(file, limits));
   const auto length_of = [&file](const std::string& name) -> absl::StatusOr<int64_t> {
     DPAR_ASSIGN_OR_RETURN(const std::vector<int64_t> shape, file.ReadShape(name));
     return shape.size() == 1 ? absl::StatusOr<int64_t>(shape[0]) : GraphError(name, "must have one dimension");

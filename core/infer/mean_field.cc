@@ -80,29 +80,42 @@ void MakeMessages(const NodeMatrix& q, const Eigen::MatrixXf& psi, int threads, 
   });
 }
 
+// Calls use(node, U + weight times the messages of its neighbours).
+template <typename Use>
+void HearMessages(const EdgesView& edges, const NodeMatrix& scores, double weight, const NodeMatrix& messages,
+                  int threads, const Use& use) {
+  ForRowBlocks(scores.rows(), threads, [&](int64_t first, int64_t last) {
+    DoubleRow sum(scores.cols());
+    for (int64_t node = first; node < last; ++node) {
+      sum.setZero();
+      AddNeighbours(edges, node, messages, sum.data());
+      sum = scores.row(node).cast<double>() + weight * sum;
+      use(node, sum);
+    }
+  });
+}
+
 }  // namespace
 
-NodeMatrix MeanField(const EdgesView& edges, const NodeMatrix& scores, int threads) {
+NodeMatrix MeanField(const EdgesView& edges, const NodeMatrix& scores, double weight, int threads) {
   NodeMatrix q = SoftmaxRows(scores, threads);
-  if (edges.neighbours.empty()) {
-    return q;
-  }
-  NodeMatrix messages(q.rows(), q.cols());
-  for (int iteration = 0; iteration < kIterations; ++iteration) {
-    const Eigen::MatrixXf psi = Affinity(Links(edges, q, threads), static_cast<double>(edges.neighbours.size()));
-    MakeMessages(q, psi, threads, messages);
+  NodeMatrix messages = NodeMatrix::Zero(q.rows(), q.cols());
+  const auto entries = static_cast<double>(edges.neighbours.size());
+  for (int iteration = 0; iteration < kIterations && entries > 0; ++iteration) {
+    MakeMessages(q, Affinity(Links(edges, q, threads), entries), threads, messages);
     const float kept = iteration == 0 ? 0.0F : 0.5F;
-    ForRowBlocks(q.rows(), threads, [&](int64_t first, int64_t last) {
-      DoubleRow sum(q.cols());
-      Eigen::RowVectorXf next(q.cols());
-      for (int64_t node = first; node < last; ++node) {
-        sum = scores.row(node).cast<double>();
-        AddNeighbours(edges, node, messages, sum.data());
-        Softmax(sum, next);
-        q.row(node) = kept * q.row(node) + (1 - kept) * next;
-      }
+    HearMessages(edges, scores, weight, messages, threads, [&](int64_t node, const DoubleRow& sum) {
+      Eigen::RowVectorXf next(sum.size());
+      Softmax(sum, next);
+      q.row(node) = kept * q.row(node) + (1 - kept) * next;
     });
   }
+  if (entries > 0) {
+    MakeMessages(q, Affinity(Links(edges, q, threads), entries), threads, messages);
+  }
+  HearMessages(edges, scores, weight, messages, threads, [&](int64_t node, const DoubleRow& sum) {
+    q.row(node) = (sum.array() - sum.maxCoeff()).matrix().cast<float>();
+  });
   return q;
 }
 

@@ -95,8 +95,8 @@ Table Affinity(const Edges& edges, const Table& q) {
   return joint;
 }
 
-// The formula of predict.h as it stands there, in double, for graphs with an edge.
-Table Reference(const Edges& edges, const NodeMatrix& scores) {
+// softmax(S) by the formula of predict.h as it stands there, in double, for graphs with an edge.
+Table Reference(const Edges& edges, const NodeMatrix& scores, double weight = 1) {
   const auto nodes = static_cast<size_t>(scores.rows());
   const auto classes = static_cast<size_t>(scores.cols());
   Table u(nodes, std::vector<double>(classes));
@@ -107,7 +107,7 @@ Table Reference(const Edges& edges, const NodeMatrix& scores) {
     }
     q[i] = Softmax(u[i]);
   }
-  for (int iteration = 0; iteration < 30; ++iteration) {
+  for (int iteration = 0; iteration <= 30; ++iteration) {
     const Table psi = Affinity(edges, q);
     Table next = u;
     for (size_t i = 0; i < nodes; ++i) {
@@ -117,18 +117,28 @@ Table Reference(const Edges& edges, const NodeMatrix& scores) {
           for (size_t b = 0; b < classes; ++b) {
             message += q[static_cast<size_t>(j)][b] * psi[a][b];
           }
-          next[i][a] += std::log(message);
+          next[i][a] += weight * std::log(message);
         }
       }
       next[i] = Softmax(next[i]);
     }
     for (size_t i = 0; i < nodes; ++i) {
       for (size_t a = 0; a < classes; ++a) {
-        q[i][a] = iteration == 0 ? next[i][a] : (q[i][a] + next[i][a]) / 2;
+        q[i][a] = iteration % 30 == 0 ? next[i][a] : (q[i][a] + next[i][a]) / 2;
       }
     }
   }
   return q;
+}
+
+NodeMatrix Probabilities(const Edges& edges, const NodeMatrix& scores, int threads, double weight = 1) {
+  NodeMatrix result = MeanField(edges.view(), scores, weight, threads);
+  for (int64_t node = 0; node < result.rows(); ++node) {
+    EXPECT_EQ(result.row(node).maxCoeff(), 0);
+    result.row(node) = result.row(node).array().exp();
+    result.row(node) /= result.row(node).sum();
+  }
+  return result;
 }
 
 void ExpectNear(const NodeMatrix& q, const Table& expected, double tolerance) {
@@ -148,7 +158,7 @@ TEST(MeanFieldTest, FollowsTheFormulaOnRandomGraphs) {
     Edges edges = RandomEdges(nodes, int64_t{nodes} * 2, random);
     const NodeMatrix scores = RandomScores(nodes, classes, random);
     if (!edges.neighbours.empty()) {
-      ExpectNear(MeanField(edges.view(), scores, 1), Reference(edges, scores), 1e-5);
+      ExpectNear(Probabilities(edges, scores, 1), Reference(edges, scores), 1e-5);
     }
   }
 }
@@ -158,16 +168,18 @@ TEST(MeanFieldTest, FollowsTheFormulaOnALargerGraph) {
   FixedRandom random(2);
   const Edges edges = RandomEdges(2000, 6000, random);
   const NodeMatrix scores = RandomScores(2000, 4, random);
-  ExpectNear(MeanField(edges.view(), scores, 3), Reference(edges, scores), 1e-5);
+  ExpectNear(Probabilities(edges, scores, 3), Reference(edges, scores), 1e-5);
+  ExpectNear(Probabilities(edges, scores, 3, 0.25), Reference(edges, scores, 0.25), 1e-5);
+  ExpectNear(Probabilities(edges, scores, 3, 0), Reference(edges, scores, 0), 1e-6);
 }
 
 TEST(MeanFieldTest, GivesTheSameBitsWhateverTheNumberOfThreads) {
   FixedRandom random(3);
   const Edges edges = RandomEdges(5000, 20'000, random);
   const NodeMatrix scores = RandomScores(5000, 5, random);
-  const NodeMatrix once = MeanField(edges.view(), scores, 1);
+  const NodeMatrix once = Probabilities(edges, scores, 1);
   for (const int threads : {2, 3, 8}) {
-    EXPECT_EQ(MeanField(edges.view(), scores, threads), once) << threads;
+    EXPECT_EQ(Probabilities(edges, scores, threads), once) << threads;
   }
 }
 
@@ -176,7 +188,7 @@ TEST(MeanFieldTest, IsTheSoftmaxOfTheScoresWithoutEdges) {
   edges.offsets = {0, 0, 0};
   NodeMatrix scores(2, 2);
   scores << 1, 0, -2, 1;
-  const NodeMatrix q = MeanField(edges.view(), scores, 1);
+  const NodeMatrix q = Probabilities(edges, scores, 1);
   EXPECT_NEAR(q(0, 0), 1 / (1 + std::exp(-1)), 1e-6);
   EXPECT_NEAR(q(1, 1), 1 / (1 + std::exp(-3)), 1e-6);
 }
@@ -187,15 +199,15 @@ TEST(MeanFieldTest, LetsIsolatedNodesKeepTheirOwn) {
   edges.neighbours = {1, 0};
   NodeMatrix scores(3, 2);
   scores << 1, 0, 0, 1, 0.5, 0;
-  EXPECT_NEAR(MeanField(edges.view(), scores, 1)(2, 0), 1 / (1 + std::exp(-0.5)), 1e-6);
+  EXPECT_NEAR(Probabilities(edges, scores, 1)(2, 0), 1 / (1 + std::exp(-0.5)), 1e-6);
 }
 
-TEST(MeanFieldTest, TakesNoNodesAtAll) { EXPECT_EQ(MeanField(Edges().view(), NodeMatrix(0, 3), 2).rows(), 0); }
+TEST(MeanFieldTest, TakesNoNodesAtAll) { EXPECT_EQ(MeanField(Edges().view(), NodeMatrix(0, 3), 1, 2).rows(), 0); }
 
 TEST(MeanFieldTest, IsSureOfTheOnlyClass) {
   FixedRandom random(4);
   const Edges edges = RandomEdges(20, 40, random);
-  EXPECT_EQ(MeanField(edges.view(), RandomScores(20, 1, random), 2), NodeMatrix::Ones(20, 1));
+  EXPECT_EQ(Probabilities(edges, RandomScores(20, 1, random), 2), NodeMatrix::Ones(20, 1));
 }
 
 void ExpectProbabilities(const NodeMatrix& q) {
@@ -212,7 +224,7 @@ TEST(MeanFieldTest, StaysFiniteWithHugeScoresAndClassesThatNobodyHas) {
   for (const float size : {0.0F, 1.0F, 1e4F, 1e25F}) {
     NodeMatrix scores = size * RandomScores(200, 4, random);
     scores.col(3).setConstant(-size);
-    ExpectProbabilities(MeanField(edges.view(), scores, 2));
+    ExpectProbabilities(Probabilities(edges, scores, 2));
   }
 }
 
@@ -234,7 +246,7 @@ TEST(MeanFieldTest, KeepsItsPrecisionAroundAHub) {
   for (int32_t leaf = 1; leaf <= kLeaves; ++leaf) {
     scores(leaf, leaf % 3) = 1;
   }
-  ExpectNear(MeanField(edges.view(), scores, 2), Reference(edges, scores), 1e-3);
+  ExpectNear(Probabilities(edges, scores, 2), Reference(edges, scores), 1e-3);
 }
 
 }  // namespace

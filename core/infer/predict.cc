@@ -26,19 +26,12 @@ Prediction FromLogits(std::span<const float> logits) {
   return {static_cast<int32_t>(best - logits.begin()), static_cast<float>(1 / total)};
 }
 
-Prediction FromProbabilities(std::span<const float> probabilities) {
-  const auto best = std::max_element(probabilities.begin(), probabilities.end());
-  return {static_cast<int32_t>(best - probabilities.begin()), *best};
-}
-
-using RowRule = Prediction (*)(std::span<const float>);
-
-absl::Status SendBlocks(const NodeMatrix& rows, RowRule predict, int threads, const PredictionSink& sink) {
+absl::Status SendBlocks(const NodeMatrix& rows, int threads, const PredictionSink& sink) {
   for (int64_t start = 0; start < rows.rows(); start += kBlockNodes) {
     std::vector<Prediction> block(static_cast<size_t>(std::min(kBlockNodes, rows.rows() - start)));
     ForRowBlocks(static_cast<int64_t>(block.size()), threads, [&](int64_t first, int64_t last) {
       for (int64_t i = first; i < last; ++i) {
-        block[static_cast<size_t>(i)] = predict({rows.row(start + i).data(), static_cast<size_t>(rows.cols())});
+        block[static_cast<size_t>(i)] = FromLogits({rows.row(start + i).data(), static_cast<size_t>(rows.cols())});
       }
     });
     DPAR_RETURN_IF_ERROR(sink(start, block));
@@ -68,8 +61,7 @@ absl::StatusOr<std::optional<LabelShift>> PredictBlocks(const Model& model, cons
   const int threads = HardwareThreads();
   DPAR_ASSIGN_OR_RETURN(NodeMatrix logits, GraphLogits(model, graph, threads, [] { return true; }));
   Propagated propagated = Propagate(model, graph.edges, std::move(logits), options, threads);
-  DPAR_RETURN_IF_ERROR(
-      SendBlocks(propagated.rows, propagated.are_probabilities ? FromProbabilities : FromLogits, threads, sink));
+  DPAR_RETURN_IF_ERROR(SendBlocks(propagated.rows, threads, sink));
   return std::move(propagated.shift);
 }
 

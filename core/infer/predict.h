@@ -3,8 +3,8 @@
 //
 // Models that read edges first make and hold inputs for every node. Then, with N nodes, E edges, F feature entries, c
 // classes and a first layer of width w, time is F w for the logits, plus P E c for `power` or 30 (2 E c + N c^2) for
-// `mean-field`; looking for label shift adds up to 30 N c. All hold matrices of N x c floats (one, or three for
-// `mean-field`). Edges and features stay mapped.
+// `mean-field`, up to six times that where label shift is found; looking for shift adds up to 30 N c. All hold matrices
+// of N x c floats (one, or three for `mean-field`). Edges and features stay mapped.
 #ifndef DPAR_CORE_INFER_PREDICT_H_
 #define DPAR_CORE_INFER_PREDICT_H_
 
@@ -22,14 +22,15 @@ namespace dpar {
 
 // On top of the logits H, which models that read edges (Model.reads) make with them.
 enum class Propagation {
-  // Each node by its own logits H alone, which for most models are of its own features; by its scores U (below) where
-  // label shift is found. Without shift, H states the better probabilities.
+  // Each node by its own scores U (below) alone, which for most models are of its own features.
   kNone,
   kPower,  // Q_0 = H, Q_p = (1 - alpha) S Q_{p-1} + alpha H; nodes without neighbours keep H
   // Learns which classes link to which on the graph. With U the scores (core/infer/label_shift.h: H tempered by its
-  // noise, corrected where label shift is found) and A the adjacency without self loops: q = softmax(U), and 30 times
+  // noise, corrected where label shift is found), w the neighbours' weight (core/infer/neighbour_weight.h: 1 where no
+  // shift is found) and A the adjacency without self loops: q = softmax(U), and 30 times
   //   J = q^T A q + its transpose + 2e-3 sum(A) / c^2,   p = row sums of J,   psi_ab = J_ab sum(p) / (p_a p_b),
-  //   q' = softmax(U + A log(q psi^T + 1e-9)),   q <- q' the first time, (q + q') / 2 after.
+  //   S = U + w A log(q psi^T + 1e-9),   q' = softmax(S),   q <- q' the first time, (q + q') / 2 after.
+  // The best class of S, computed once more at the end.
   kMeanField,
 };
 
@@ -53,7 +54,8 @@ struct PredictOptions {
 
 struct Prediction {
   int32_t label = 0;
-  float probability = 0;  // of that label
+  // Of that label. For `none` and mean-field, about how often such predictions are right (neighbour_weight.h).
+  float probability = 0;
 };
 
 // One prediction for each node, whatever the number of threads. INVALID_ARGUMENT when the feature widths differ or an
@@ -68,6 +70,7 @@ struct LabelShift {
   double threshold = 0;  // up to which a distance is noise and chance
   // Added to every node's scores, one entry for each class; empty where no shift was found.
   std::vector<double> correction;
+  double neighbour_weight = 1;  // of mean-field; less where shift was found and neighbours speak against features
   [[nodiscard]] bool found() const { return !correction.empty(); }
 };
 

@@ -180,7 +180,7 @@ TEST(PredictTest, LetsIsolatedNodesKeepTheirOwn) {
       ExpectMargin(predictions[3], 0.3);
     }
   }
-  ExpectMargin(MustPredict(Speaking(), Path(), {})[3], 2 * 0.3);
+  ExpectMargin(MustPredict(Speaking(), Path(), {})[3], 0.3);
 }
 
 TEST(PredictTest, IsTheSameWithAlphaOneOrNoIterationAsWithoutPropagation) {
@@ -234,14 +234,19 @@ TEST(PredictTest, CorrectsForClassesThatAreMixedDifferentlyThanInTraining) {
   EXPECT_EQ(predictions[0].label, 1);
 }
 
-TEST(PredictTest, TempersMeanFieldByTheNoiseInTheLogits) {
+TEST(PredictTest, StatesWhatLogitsSayUnlessNoiseDrownsThem) {
   Graph graph = Path();
   graph.edge_offsets = {0, 0, 0, 0, 0};
   graph.neighbours.clear();
   Model model = Speaking();
-  ExpectMargin(MustPredict(model, graph, {})[1], 2 * kMiddle);
-  model.logit_noise = 2;
-  ExpectMargin(MustPredict(model, graph, {})[1], 2 * kMiddle / std::sqrt(1 + std::acos(-1) / 2));
+  for (const PredictOptions& options : {kOwnFeatures, PredictOptions()}) {
+    for (const double noise : {0, 2}) {
+      model.logit_noise = noise;
+      ExpectMargin(MustPredict(model, graph, options)[1], kMiddle);
+    }
+    model.logit_noise = 6;
+    ExpectMargin(MustPredict(model, graph, options)[1], 2 * kMiddle / std::sqrt(1 + 4.5 * std::acos(-1)));
+  }
 }
 
 // Node i is of class i mod 2 and linked to six nodes of the other class. Its feature tells its class two times in

@@ -6,7 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/infer/label_shift.h"
-#include "core/infer/mean_field.h"
+#include "core/infer/logits.h"
+#include "core/infer/neighbour_weight.h"
 #include "core/infer/power_iteration.h"
 #include "core/validate.h"
 
@@ -27,27 +28,30 @@ absl::Status ValidatePropagation(const PredictOptions& options) {
 Propagated Propagate(const Model& model, const EdgesView& edges, NodeMatrix logits, const PredictOptions& options,
                      int threads) {
   if (options.propagation == Propagation::kPower) {
-    return {PowerIteration(edges, logits, options, threads), false, std::nullopt};
+    return {PowerIteration(edges, logits, options, threads), std::nullopt};
   }
   std::optional<LabelShift> shift;
   if (options.shift && !model.class_shares.empty() && logits.rows() > 0) {
     shift = FindLabelShift(model, logits, threads);
   }
-  const bool alone = options.propagation == Propagation::kNone;
-  if (!alone || (shift.has_value() && shift->found())) {
-    MakeScores(model, shift.value_or(LabelShift()), threads, logits);
+  const LabelShift found = shift.value_or(LabelShift());
+  const double scale = ScoreScale(model.logit_noise);
+  MakeScores(model, found, threads, logits);
+  double weight = 0;
+  if (options.propagation == Propagation::kMeanField) {
+    HeardNeighbours heard = HearNeighbours(edges, std::move(logits), found.correction, scale, threads);
+    logits = std::move(heard.scores);
+    weight = heard.weight;
   }
-  if (alone) {
-    return {std::move(logits), false, std::move(shift)};
+  if (shift.has_value()) {
+    shift->neighbour_weight = weight;
   }
-  return {MeanField(edges, logits, threads), true, std::move(shift)};
+  TemperScores(edges, scale, weight, threads, logits);
+  return {std::move(logits), std::move(shift)};
 }
 
 NodeMatrix Probabilities(Propagated propagated, int threads) {
   NodeMatrix rows = std::move(propagated.rows);
-  if (propagated.are_probabilities) {
-    return rows;
-  }
   ForRowBlocks(rows.rows(), threads, [&](int64_t first, int64_t last) {
     Eigen::RowVectorXd exponentials(rows.cols());
     for (int64_t node = first; node < last; ++node) {

@@ -13,8 +13,7 @@
 namespace dpar {
 
 struct Propagated {
-  NodeMatrix rows;                  // a row for each node
-  bool are_probabilities = false;   // otherwise scores, of which Probabilities makes them
+  NodeMatrix rows;                  // for each node scores, of which Probabilities makes them
   std::optional<LabelShift> shift;  // as PredictBlocks
 };
 

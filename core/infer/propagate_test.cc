@@ -70,11 +70,5 @@ TEST(ProbabilitiesTest, HoldWhatPredictGivesWhateverTheRule) {
   }
 }
 
-TEST(ProbabilitiesTest, KeepWhatIsAProbabilityAlready) {
-  NodeMatrix rows(1, 2);
-  rows << 0.25F, 0.75F;
-  EXPECT_EQ(Probabilities({rows, true, std::nullopt}, 1), rows);
-}
-
 }  // namespace
 }  // namespace dpar

@@ -44,7 +44,9 @@ absl::Status CheckKnown(const TableSchema& schema, const TableReader& table) {
   }
   for (const std::string& name : table.header()) {
     if (!known.contains(name)) {
-      return table.RefuseColumn(name, "the schema does not know it; declare it, with `type: ignore` to leave it out");
+      return table.RefuseColumn(name,
+                                "the schema does not know it; leave it out of the table, or declare it, with `type: "
+                                "ignore` if it does not count");
     }
   }
   return absl::OkStatus();
@@ -260,10 +262,11 @@ void RowEncoder::EncodeWords(absl::string_view text, const Source& source, size_
     return;
   }
   std::sort(words_.begin(), words_.end());
-  const auto total = static_cast<double>(words_.size());
+  const auto words = static_cast<int64_t>(words_.size());
+  const double weight = static_cast<double>(std::min(words, kMaxTextWeight)) / static_cast<double>(words);
   for (auto word = words_.begin(); word != words_.end();) {
     const auto next = std::upper_bound(word, words_.end(), *word);
-    Add(source.first + *word, static_cast<double>(next - word) / total, row);
+    Add(source.first + *word, weight * static_cast<double>(next - word), row);
     word = next;
   }
 }

@@ -1,13 +1,14 @@
 // One row of a table to one row of features. It reads the row and the schema and nothing else, so that no row's
 // features depend on another row (PRIVACY: only row-wise preprocessing is free).
 //
-// Every column becomes non-negative numbers that add up to 1, so that under the transform SQRT_UNIT all columns have
-// the same length, whatever their widths:
+// Every value becomes numbers whose magnitudes add up to 1, so that under the transform SQRT_UNIT all columns have the
+// same length, whatever their widths. A cell of text has as many values as words, of which up to 8 count as much:
 //   number, date  weights of the two nearest of 16 knots over the range, by distance; on a log scale of the logarithm
 //   category      1 at the value's place
 //   flag          1 at the first place for yes, at the second for no
-//   text          the share of each word at the place XXH64(word, 0) mod width; words are runs of letters, digits and
-//                 bytes above 127, in lower-case ASCII; the first 64 count
+//   text          at the place XXH64(word, 0) mod width how often each word stands there, scaled to a sum of 8 for more
+//                 than 8 words; words are runs of letters, digits and bytes above 127, in lower-case ASCII; the first
+//                 64 count
 //   vector        sign(v) v^2 / |v|^2, of which SQRT_UNIT makes v / |v|
 // A value outside of the range or list is 1 at the place `other`, a missing one 1 at the place `missing`. A row without
 // any value has no features at all: it is null.

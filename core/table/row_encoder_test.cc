@@ -101,14 +101,20 @@ TEST(RowEncoderTest, ARowWithoutAnyValueIsNull) {
   EXPECT_THAT(Encode("type: vector, width: 2", "NA").columns, IsEmpty());
 }
 
-TEST(RowEncoderTest, WordsAreSharesAtStablePlaces) {
+TEST(RowEncoderTest, WordsAreCountedAtStablePlaces) {
   const Encoded once = Encode("type: text, width: 1000", "\"Rent  RENT, salary!\"");
   ASSERT_EQ(once.columns.size(), 3u);
-  EXPECT_FLOAT_EQ(once.values[0] + once.values[1], 1);
-  EXPECT_FLOAT_EQ(std::fabs(once.values[0] - once.values[1]), 1.0F / 3);
+  EXPECT_EQ(once.values[0] + once.values[1], 3);
+  EXPECT_EQ(std::fabs(once.values[0] - once.values[1]), 1);
   // These places are part of the format: models are read by later versions.
   EXPECT_THAT(Encode("type: text, width: 1000", "rent").columns, ElementsAre(255, 1002 + 3));
   EXPECT_THAT(Encode("type: text, width: 1000", "?!").columns, ElementsAre(1000, 1002 + 3));
+}
+
+TEST(RowEncoderTest, LongTextWeighsAsMuchAsEightWords) {
+  EXPECT_THAT(Encode("type: text, width: 1000", "rent rent rent rent rent rent rent rent").values, ElementsAre(8, 1));
+  const Encoded longer = Encode("type: text, width: 1000", "a a a a a a a a a a a a b b b b");
+  EXPECT_THAT(longer.values, ::testing::UnorderedElementsAre(6, 2, 1));
 }
 
 TEST(RowEncoderTest, AVectorKeepsItsDirectionUnderTheDefaultTransform) {
@@ -125,10 +131,10 @@ TEST(RowEncoderTest, AVectorKeepsItsDirectionUnderTheDefaultTransform) {
               ElementsAre(FloatEq(0.36F), FloatEq(-0.64F), 1.0F));
 }
 
-TEST(RowEncoderTest, EveryColumnHasTheSameLength) {
+TEST(RowEncoderTest, EveryValueHasTheSameLength) {
   const std::string descriptions[] = {kNumber, "type: category, values: [3, 4]", "type: text, width: 50",
                                       "type: vector, width: 3"};
-  const std::string cells[] = {"3.3", "4", "a b c a", "\"[1,2,3]\""};
+  const std::string cells[] = {"3.3", "4", "a", "\"[1,2,3]\""};
   for (size_t i = 0; i < 4; ++i) {
     const Encoded encoded = Encode(descriptions[i], cells[i]);
     float sum = 0;

@@ -17,6 +17,7 @@ namespace dpar {
 inline constexpr size_t kMaxSchemaBytes = size_t{1} << 16;  // of the canonical form
 inline constexpr int64_t kNumberKnots = 16;                 // of the triangular basis of numbers and dates
 inline constexpr int64_t kMaxTextWords = 64;                // of one cell that count
+inline constexpr int64_t kMaxTextWeight = 8;                // of a cell of text; that of any other value is 1
 
 enum class ColumnType { kNumber, kCategory, kFlag, kDate, kText, kVector, kIgnore };
 

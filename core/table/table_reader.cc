@@ -274,7 +274,9 @@ absl::Status TableReader::SplitQuoted() {
       const size_t stop = std::min(record_.find(separator_, at), record_.size());
       const absl::string_view field = record_.substr(at, stop - at);
       if (field.find('"') != absl::string_view::npos) {
-        return Refuse("a quote stands within a field that does not begin with one");
+        return Refuse(
+            "a quote stands within a field that does not begin with one; put the whole field in quotes and double "
+            "those in it");
       }
       absl::StrAppend(&unquoted_, field);
       at = stop;

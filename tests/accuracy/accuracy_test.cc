@@ -164,7 +164,8 @@ INSTANTIATE_TEST_SUITE_P(Figures, PublicGraphTest,
                                            Figure{"musae_facebook", std::nullopt, 1, 0.847, 0.862},
                                            Figure{"fb100_Amherst41_year", std::nullopt, 1, 0.545, 0.815}));
 
-// The query graph is a connected region, whose classes are mixed differently than those of training.
+// The query graph is a connected region, whose classes are mixed differently than those of training. Without the weight
+// of neighbours (core/infer/neighbour_weight.h), mean-field had 0.80 on musae_facebook, where it has 0.93.
 class RegionTest : public ::testing::TestWithParam<Figure> {};
 
 TEST_P(RegionTest, ReachesItsFigureWithMeanField) {
@@ -181,7 +182,7 @@ TEST_P(RegionTest, ReachesItsFigureWithMeanField) {
 INSTANTIATE_TEST_SUITE_P(Figures, RegionTest,
                          ::testing::Values(Figure{"cora_ml", 2e-3, 1, 0, 0.50},
                                            Figure{"citeseer_planetoid", std::nullopt, 1, 0, 0.60},
-                                           Figure{"musae_facebook", std::nullopt, 1, 0, 0.80}));
+                                           Figure{"musae_facebook", std::nullopt, 1, 0, 0.88}));
 
 // Weak features and a homophilous graph, so that the figures above have a counterpart without their files.
 Graph GeneratedGraph() {

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "core/graph/feature_scales.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/npy.h"
 #include "tests/fuzz/canonical.h"
@@ -168,6 +169,9 @@ void Read(const std::string& path, const std::optional<PublicSizes>& declared) {
   }
   Require(!declared.has_value() || imported->graph.sizes == *declared, "declared sizes hold");
   RequireCanonical(imported->graph);
+  const absl::StatusOr<FeatureScales> scales = ReadFeatureScales(path, limits);
+  Require(scales.ok() && *scales == MeasureFeatures(imported->graph),
+          "the features of the file are those of the graph");
   RequireRoundTrip(*imported, limits);
 }
 

@@ -1,5 +1,8 @@
 // dpar-lab accuracy: what a method's models are worth, inductive: part of the slots train, the others are the query
 // graph, edges between the two removed. Splits are the same in every run, noise is always fresh.
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,6 +30,7 @@
 #include "tests/lab/graph_input.h"
 #include "tests/lab/option_setting.h"
 #include "tests/lab/progress_line.h"
+#include "tests/lab/region_split.h"
 #include "tests/lab/rows_output.h"
 #include "tests/lab/slot_hash_split.h"
 #include "tests/lab/solver_flags.h"
@@ -48,6 +52,7 @@ struct AccuracyFlags {
   std::string propagation = "mean-field";
   int64_t seeds = 5;
   double test_share = 0.2;
+  std::string split = "random";
   int threads = HardwareThreads();
   bool json = false;
 };
@@ -85,6 +90,9 @@ absl::Status CheckFlags(const AccuracyFlags& flags) {
                                                          : " is required, unless --non-private is given"));
     }
   }
+  if (flags.split != "random" && flags.split != "region") {
+    return InvalidField("split", absl::StrCat("split is random or region; not '", flags.split, "'"));
+  }
   DPAR_RETURN_IF_ERROR(ValidateRange("seeds", flags.seeds, int64_t{1}, kMaxSeeds));
   DPAR_RETURN_IF_ERROR(ValidateProbability("test_share", flags.test_share));
   return ValidateRange("threads", int64_t{flags.threads}, int64_t{1}, kMaxThreads);
@@ -114,7 +122,29 @@ struct Measured {
   std::optional<double> epsilon;  // what the plan's event costs; nothing without noise
   Spread accuracy;                // with the inference rule
   Spread plain;                   // each node from its own features
+  Spread calibration;             // its error, with the inference rule
 };
+
+// The mean distance between how sure predictions are and how often they are right, over 15 bins of sureness, each with
+// the share of the labelled nodes that it has.
+double CalibrationError(const std::vector<Prediction>& predictions, const std::vector<int32_t>& labels) {
+  constexpr size_t kBins = 15;
+  std::array<double, kBins> excess = {};  // of sureness over being right, summed over the bin's nodes
+  double labelled = 0;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] != kUnlabelled) {
+      const auto sure = static_cast<double>(predictions[i].probability);
+      excess[std::min(kBins - 1, static_cast<size_t>(sure * kBins))] +=
+          sure - (predictions[i].label == labels[i] ? 1 : 0);
+      ++labelled;
+    }
+  }
+  double error = 0;
+  for (const double bin : excess) {
+    error += std::abs(bin) / labelled;
+  }
+  return error;
+}
 
 // One training and its predictions for every seed.
 class Measurement {
@@ -134,12 +164,14 @@ class Measurement {
 
  private:
   absl::Status Measure(int64_t seed) {
-    DPAR_ASSIGN_OR_RETURN(const SlotSplit split,
-                          SplitByHash(graph_.sizes.node_count, flags_.test_share, static_cast<uint64_t>(seed)));
+    const auto key = static_cast<uint64_t>(seed);
+    DPAR_ASSIGN_OR_RETURN(const SlotSplit split, flags_.split == "region"
+                                                     ? SplitByRegion(graph_.edges, key)
+                                                     : SplitByHash(graph_.sizes.node_count, flags_.test_share, key));
     const Graph query = InducedSubgraph(graph_, split.test);
     DPAR_ASSIGN_OR_RETURN(const Model model, TrainOn(InducedSubgraph(graph_, split.train), seed));
-    DPAR_RETURN_IF_ERROR(Score(model, query, propagation_, measured_.accuracy));
-    return Score(model, query, Propagation::kNone, measured_.plain);
+    DPAR_RETURN_IF_ERROR(Score(model, query, propagation_, measured_.accuracy, &measured_.calibration));
+    return Score(model, query, Propagation::kNone, measured_.plain, nullptr);
   }
 
   absl::StatusOr<Model> TrainOn(const Graph& training, int64_t seed) {
@@ -160,12 +192,16 @@ class Measurement {
     return std::move(trained.model);
   }
 
-  static absl::Status Score(const Model& model, const Graph& query, Propagation propagation, Spread& spread) {
+  static absl::Status Score(const Model& model, const Graph& query, Propagation propagation, Spread& spread,
+                            Spread* calibration) {
     PredictOptions options;
     options.propagation = propagation;
     DPAR_ASSIGN_OR_RETURN(const std::vector<Prediction> predictions, Predict(model, query, options));
     DPAR_ASSIGN_OR_RETURN(const double accuracy, Accuracy(predictions, query.labels));
     spread.values.push_back(accuracy);
+    if (calibration != nullptr) {
+      calibration->values.push_back(CalibrationError(predictions, query.labels));
+    }
     return absl::OkStatus();
   }
 
@@ -197,21 +233,23 @@ std::string Json(const Measured& measured) {
   nlohmann::ordered_json json;
   json["accuracy"] = {{"mean", measured.accuracy.Mean()}, {"std", measured.accuracy.Deviation()}};
   json["plain"] = {{"mean", measured.plain.Mean()}, {"std", measured.plain.Deviation()}};
+  json["calibration_error"] = {{"mean", measured.calibration.Mean()}, {"std", measured.calibration.Deviation()}};
   json["epsilon"] = measured.epsilon.has_value() ? nlohmann::ordered_json(*measured.epsilon) : nullptr;
   json["plan"] = MessageToJson(measured.plan, left_out);
   return JsonText(json);
 }
 
 std::string Table(const AccuracyFlags& flags, const Measured& measured) {
-  std::string table = absl::StrFormat("%-10s  %10s  %10s\n", "SEED", absl::AsciiStrToUpper(flags.propagation), "NONE");
-  const auto line = [&table](absl::string_view name, double accuracy, double plain) {
-    absl::StrAppendFormat(&table, "%-10s  %10.4f  %10.4f\n", name, accuracy, plain);
+  std::string table = absl::StrFormat("%-10s  %10s  %10s  %17s\n", "SEED", absl::AsciiStrToUpper(flags.propagation),
+                                      "NONE", "CALIBRATION-ERROR");
+  const auto line = [&table](absl::string_view name, double accuracy, double plain, double calibration) {
+    absl::StrAppendFormat(&table, "%-10s  %10.4f  %10.4f  %17.4f\n", name, accuracy, plain, calibration);
   };
   for (size_t i = 0; i < measured.plain.values.size(); ++i) {
-    line(absl::StrCat(i + 1), measured.accuracy.values[i], measured.plain.values[i]);
+    line(absl::StrCat(i + 1), measured.accuracy.values[i], measured.plain.values[i], measured.calibration.values[i]);
   }
-  line("mean", measured.accuracy.Mean(), measured.plain.Mean());
-  line("std", measured.accuracy.Deviation(), measured.plain.Deviation());
+  line("mean", measured.accuracy.Mean(), measured.plain.Mean(), measured.calibration.Mean());
+  line("std", measured.accuracy.Deviation(), measured.plain.Deviation(), measured.calibration.Deviation());
   return table;
 }
 
@@ -253,14 +291,23 @@ void AddAccuracyCommand(CLI::App& app, Command& chosen) {
   command->add_option("--seeds", flags->seeds, "Splits; each is the same in every run, noise never is")
       ->capture_default_str();
   command->add_option("--test-share", flags->test_share, "Share of the nodes that is predicted")->capture_default_str();
+  command
+      ->add_option(
+          "--split", flags->split,
+          "random, or region: a connected ninth of the nodes is predicted, where classes are mixed differently")
+      ->type_name("NAME")
+      ->capture_default_str();
   command->add_option("--threads", flags->threads, "Threads, 1 to 1024")->default_str("all cores");
   command->add_flag("--json", flags->json, "One JSON object on stdout, prose on stderr");
   command->footer(
       "Example:\n"
       "  dpar-lab accuracy --graph graph.npz --method auto --epsilon 1 --delta 1e-5 --seeds 5 --json\n"
-      "With --json: {\"accuracy\": {\"mean\", \"std\"}, \"plain\": {\"mean\", \"std\"}, \"epsilon\", \"plan\"}, where\n"
-      "accuracy is with the inference rule, plain without it, and epsilon what the plan's event costs (null without\n"
-      "noise).");
+      "With --json: {\"accuracy\": {\"mean\", \"std\"}, \"plain\": {\"mean\", \"std\"}, \"calibration_error\": "
+      "{\"mean\",\n"
+      "\"std\"}, \"epsilon\", \"plan\"}, where accuracy is with the inference rule, plain without it, "
+      "calibration_error how\n"
+      "far the rule's probabilities are from how often it is right, over 15 bins, and epsilon what the plan's event\n"
+      "costs (null without noise).");
   command->callback([flags, &chosen] { chosen = [flags] { return RunAccuracy(*flags); }; });
 }
 

@@ -19,6 +19,7 @@ using e2e::CommandResult;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using ::testing::MatchesRegex;
 using ::testing::Not;
 using ::testing::StartsWith;
 
@@ -75,12 +76,19 @@ class AccuracyTest : public LabTest {
 
 TEST_F(AccuracyTest, AFeatureThatTellsTheClassIsLearntWithoutNoise) {
   const Json json = MustJson(Arguments(Ring(), {"--non-private", "--seeds", "3"}));
-  EXPECT_THAT(KeysOf(json), ElementsAre("accuracy", "plain", "epsilon", "plan"));
+  EXPECT_THAT(KeysOf(json), ElementsAre("accuracy", "plain", "calibration_error", "epsilon", "plan"));
   EXPECT_EQ(json["accuracy"], Json::parse(R"({"mean": 1.0, "std": 0.0})"));
   EXPECT_EQ(json["plain"], json["accuracy"]);
   EXPECT_TRUE(json["epsilon"].is_null());
   EXPECT_EQ(json["plan"]["non_private"], true);
   EXPECT_THAT(KeysOf(json["plan"]), Not(::testing::Contains("event")));
+}
+
+TEST_F(AccuracyTest, ARegionOfTheGraphIsPredictedWhenAsked) {
+  const Json json = MustJson(Arguments(Ring(), {"--non-private", "--seeds", "2", "--split", "region"}));
+  EXPECT_EQ(json["plan"]["training_slots"], 200 - 200 / 9);
+  EXPECT_EQ(json["accuracy"]["mean"], 1.0);
+  EXPECT_LT(json["calibration_error"]["mean"].get<double>(), 0.5);
 }
 
 TEST_F(AccuracyTest, EpsilonIsWhatThePlansEventCosts) {
@@ -163,12 +171,12 @@ TEST_F(AccuracyTest, ThePapersValuesCostMoreThanThePaperSays) {
 TEST_F(AccuracyTest, TheTableListsEverySeed) {
   const CommandResult result = Run(Arguments(Ring(), {"--non-private", "--seeds", "2"}));
   EXPECT_EQ(result.exit_code, kDone);
-  EXPECT_EQ(result.out,
-            "SEED        MEAN-FIELD        NONE\n"
-            "1               1.0000      1.0000\n"
-            "2               1.0000      1.0000\n"
-            "mean            1.0000      1.0000\n"
-            "std             0.0000      0.0000\n");
+  // Predictions are right and nearly sure.
+  EXPECT_THAT(result.out, MatchesRegex("SEED        MEAN-FIELD        NONE  CALIBRATION-ERROR\n"
+                                       "1               1\\.0000      1\\.0000             0\\.[0-9]{4}\n"
+                                       "2               1\\.0000      1\\.0000             0\\.[0-9]{4}\n"
+                                       "mean            1\\.0000      1\\.0000             0\\.[0-9]{4}\n"
+                                       "std             0\\.0000      0\\.0000             0\\.[0-9]{4}\n"));
 }
 
 TEST_F(AccuracyTest, StderrSaysWhatIsPrivate) {
@@ -209,6 +217,7 @@ TEST_F(AccuracyTest, FlagsOutOfRangeAreRefused) {
       {"--threads", "0", "--threads must be from 1 to 1024, got 0"},
       {"--method", "gcn", "--method is one of auto, features, dpar-em0, dpar-em1, dpar-gm, gap, sage; not 'gcn'"},
       {"--propagation", "power2", "--propagation is one of mean-field, power, none; not 'power2'"},
+      {"--split", "partition", "--split is random or region; not 'partition'"},
       {"--preset", "best", "--preset is paper or not given; not 'best'"},
       {"--set", "steps", "--set takes NAME=VALUE, NAME one of structure_share, "},
       {"--set", "colour=1", "not 'colour=1'"},

@@ -10,7 +10,7 @@ using Json = nlohmann::ordered_json;
 
 // Raised by whoever changes planning, training or prediction so that a cell measures something else: results of before
 // are then computed again.
-constexpr int kMeasurementVersion = 1;
+constexpr int kMeasurementVersion = 2;
 
 Json OptionalJson(const std::optional<double>& value) { return value.has_value() ? Json(*value) : Json(nullptr); }
 
