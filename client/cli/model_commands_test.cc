@@ -95,7 +95,7 @@ class ModelCommandsTest : public ::testing::Test {
       statement.cap_delta = terms->cap_delta;
       statement.order = terms->order;
       statement.cap_units = terms->cap_units;
-      statement.budget_id = "b";
+      statement.population = "b";
       statement.previous_hash = std::string(64, 'b');
       statement.entry_actor = "worker";
       Reprice(statement);

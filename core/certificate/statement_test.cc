@@ -172,7 +172,6 @@ TEST(StatementTest, ComesBackWithEveryField) {
   EXPECT_EQ(again.dataset_digest, statement.dataset_digest);
   EXPECT_EQ(again.sizes, statement.sizes);
   EXPECT_FALSE(again.is_public);
-  EXPECT_EQ(again.budget, statement.budget);
   EXPECT_EQ(again.ledger_sequence, 5);
   EXPECT_EQ(again.ledger_hash, statement.ledger_hash);
   EXPECT_EQ(again.cap_epsilon, 8);
@@ -181,7 +180,7 @@ TEST(StatementTest, ComesBackWithEveryField) {
   EXPECT_EQ(again.units, statement.units);
   EXPECT_EQ(again.units_before, 1234567);
   EXPECT_EQ(again.cap_units, statement.cap_units);
-  EXPECT_EQ(again.budget_id, "0123456789abcdef");
+  EXPECT_EQ(again.population, "tenants/acme/populations/citations");
   EXPECT_EQ(again.previous_hash, statement.previous_hash);
   EXPECT_EQ(again.entry_time_microseconds, 1767323045123456);
   EXPECT_EQ(again.entry_actor, "worker");
@@ -308,11 +307,11 @@ TEST(StatementTest, StatesWhatWasUsedOfTheCapAndWhatTheEntrysHashCovers) {
   const Statement statement = ExampleStatement();
   const Json ledger = ExampleJson()["predicate"]["ledger"];
   EXPECT_THAT(Keys(ledger),
-              ElementsAre("budget", "scope", "cap_epsilon", "cap_delta", "cap_max_degree", "cap_relation", "order",
+              ElementsAre("population", "scope", "cap_epsilon", "cap_delta", "cap_max_degree", "cap_relation", "order",
                           "cap_units", "units_before", "units", "units_after", "entry", "checkpoint"));
   EXPECT_EQ(ledger["units_after"], 1234567 + statement.units);
-  EXPECT_THAT(Keys(ledger["entry"]), ElementsAre("sequence", "hash", "previous_hash", "budget_id", "time_microseconds",
-                                                 "kind", "actor", "attempt", "event"));
+  EXPECT_THAT(Keys(ledger["entry"]), ElementsAre("sequence", "hash", "previous_hash", "time_microseconds", "kind",
+                                                 "actor", "attempt", "event"));
   EXPECT_EQ(ledger["entry"]["kind"], "POST");
   EXPECT_THAT(ledger["entry"]["event"].get<std::string>(), HasSubstr("\"noiseStddev\":"));
   Json json = ExampleJson();
@@ -346,7 +345,7 @@ TEST(StatementTest, PromisesNothingForPublicData) {
   EXPECT_THAT(json["predicate"]["random_source"].get<std::string>(), StartsWith("not private"));
   const Statement again = StatementFromJson(StatementToJson(statement)).value();
   EXPECT_TRUE(again.is_public);
-  EXPECT_EQ(again.budget, "");
+  EXPECT_EQ(again.population, "");
 }
 
 TEST(StatementTest, SaysThatNoiseWasOffAndTakesItForPublicDataOnly) {

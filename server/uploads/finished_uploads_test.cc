@@ -110,9 +110,8 @@ TEST_P(UploadsTest, PublicDataHasNoBudget) {
   const absl::StatusOr<v1::FinishUploadResponse> answer = Upload(request, bytes_);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->dataset().is_public());
-  EXPECT_EQ(
-      ReadFrom(*database_, [](Transaction& t) { return DatasetBudget(t, "tenants/acme/datasets/d"); }).status().code(),
-      absl::StatusCode::kNotFound);
+  EXPECT_EQ(answer->dataset().population(), "");
+  EXPECT_TRUE(ReadFrom(*database_, [](Transaction& t) { return AllPopulations(t); }).value().empty());
 }
 
 TEST_P(UploadsTest, PrivateContentCannotBeDeclaredPublicLater) {
@@ -254,8 +253,8 @@ TEST_P(UploadsTest, TheCapOfAContentIsAboutTheSmallestDegreePromiseThatWasEverMa
     EXPECT_TRUE(Upload(request, bytes_).ok());
     return ReadFrom(*database_,
                     [&](Transaction& t) -> absl::StatusOr<v1::Budget> {
-                      DPAR_ASSIGN_OR_RETURN(const std::string budget, DatasetBudget(t, "tenants/acme/datasets/" + id));
-                      return GetBudget(t, budget);
+                      DPAR_ASSIGN_OR_RETURN(const v1::Dataset dataset, GetDataset(t, "tenants/acme/datasets/" + id));
+                      return GetBudget(t, dataset.population());
                     })
         .value();
   };

@@ -58,13 +58,13 @@ cd /root
 dpar graph generate -o graph.npz --nodes 2000
 dpar upload graph.npz --name people
 dpar train people --epsilon 1 --yes
-spent=$(dpar budget show people --json)
+spent=$(dpar population show people --json)
 
 say "upgrade over itself, with the data of a running server"
 stop
 apt install --reinstall "$packages"/dpar-server_*.deb
 serve
-[ "$(dpar budget show people --json)" = "$spent" ] || fail "the budget changed by an upgrade"
+[ "$(dpar population show people --json)" = "$spent" ] || fail "the budget changed by an upgrade"
 stop
 
 say "remove, then purge"
