@@ -24,6 +24,7 @@ namespace {
 
 using testing::kContext;
 using testing::kDelta;
+using testing::kPopulation;
 using testing::Reason;
 
 class LedgerTest : public testing::LedgerFixture {

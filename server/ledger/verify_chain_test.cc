@@ -18,6 +18,7 @@ namespace dpar {
 namespace {
 
 using testing::kContext;
+using testing::kPopulation;
 
 class VerifyChainTest : public testing::LedgerFixture {
  protected:
@@ -120,7 +121,7 @@ TEST_P(VerifyChainTest, NoChainGivesPricesBackMoreOftenThanABudgetMay) {
               }).ok());
   EXPECT_FALSE(Verify().intact());
   EXPECT_EQ(Verify().first_bad_sequence(), last.sequence());
-  EXPECT_EQ(Verify().fault(), "it gives a price back after the data was opened, more often than a budget may");
+  EXPECT_EQ(Verify().fault(), "it gives a price back after the data was opened, more often than a population may");
 }
 
 TEST_P(VerifyChainTest, EveryByteOfEveryEntryIsUnderTheChain) {

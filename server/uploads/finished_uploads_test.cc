@@ -236,8 +236,7 @@ TEST_P(UploadsTest, AGraphThatKeepsItsDegreePromiseHasItInItsDataset) {
   EXPECT_EQ(Upload(request, bytes_).value().dataset().max_degree(), 2);
   const auto stored = [&](const std::string& id) {
     return ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/" + id); })
-        .value()
-        .dataset;
+        .value();
   };
   EXPECT_EQ(stored("d").max_degree(), 2);
   EXPECT_FALSE(Upload("e").value().dataset().has_max_degree());
@@ -310,7 +309,7 @@ TEST_P(UploadsTest, ADatasetHasItsBoundsAsDeclaredOrByDefault) {
   const auto bounds = [&](const v1::OpenUploadRequest& request) {
     const v1::Dataset dataset = Upload(request, bytes_).value().dataset();
     const v1::Dataset stored =
-        ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, dataset.name()); }).value().dataset;
+        ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, dataset.name()); }).value();
     EXPECT_EQ(stored.ShortDebugString(), dataset.ShortDebugString());
     return std::pair(dataset.edge_bound(), dataset.entry_bound());
   };

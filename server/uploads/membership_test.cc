@@ -118,7 +118,9 @@ TEST_P(MembershipTest, TheSameContentBelongsToItsFirstPopulationAlone) {
   const absl::Status refused = Upload(Of("again", "tenants/acme/populations/other"), bytes_).status();
   ExpectError(refused, absl::StatusCode::kFailedPrecondition, "CONTENT_HAS_POPULATION");
   EXPECT_EQ(Metadata(refused, "population"), kFirst);
-  ExpectRefusedWithoutTrace("again");
+  EXPECT_EQ(uploads_->Get(last_)->state(), v1::Upload::REFUSED);
+  EXPECT_EQ(DatasetStatus("again").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(FilesBelow("datasets").size(), 2U) << "of the others";
   EXPECT_EQ(Upload(Of("named", kFirst), bytes_)->dataset().population(), kFirst);
 }
 

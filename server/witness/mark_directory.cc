@@ -79,7 +79,8 @@ std::string MarkDirectory::TenantDirectory(const std::string& tenant) const {
 }
 
 std::string MarkDirectory::File(const std::string& population) const {
-  return absl::StrCat(TenantDirectory(TenantOf(population)), population.substr(population.rfind('/')), kMarkSuffix);
+  return absl::StrCat(TenantDirectory(TenantOf(population)), "/", population.substr(population.rfind('/') + 1),
+                      kMarkSuffix);
 }
 
 std::string MarkDirectory::PopulationFile(const Content& content) const {

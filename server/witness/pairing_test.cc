@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using testing::Engine;
 using ::testing::HasSubstr;
+using testing::kPopulation;
 using testing::kWitnessTime;
 using testing::TemporaryStore;
 namespace fs = std::filesystem;

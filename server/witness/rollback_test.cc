@@ -18,6 +18,7 @@ namespace dpar {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::kPopulation;
 using testing::Reason;
 using ::testing::StartsWith;
 namespace fs = std::filesystem;

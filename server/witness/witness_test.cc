@@ -17,6 +17,7 @@ namespace dpar {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::kPopulation;
 using testing::Reason;
 namespace fs = std::filesystem;
 
@@ -201,7 +202,7 @@ TEST_P(WitnessTest, AnEntryThatTheLedgerHasNoLongerIsNotCovered) {
   Spend("third");
   EXPECT_EQ(witness_->Cover(*read).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(MarkNow(), std::nullopt);
-  EXPECT_EQ(witness_->Cover(dpar::Spend{"x", "b", 7, std::string(64, '7')}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(witness_->Cover(dpar::Spend{"x", kPopulation, 7, std::string(64, '7')}).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(failures_, 3);
   EXPECT_EQ(AccountNow().frozen_reason, "");
   EXPECT_TRUE(Cover("third").ok());

@@ -126,7 +126,7 @@ class WitnessFixture : public ::testing::TestWithParam<Engine> {
     ASSERT_TRUE(status.ok()) << status;
   }
   absl::StatusOr<Thawed> ThawNow() {
-    return Thaw(store_.database(), witness_->marks(), "b", "restored a backup", {"server", kWitnessTime});
+    return Thaw(store_.database(), witness_->marks(), kPopulation, "restored a backup", {"server", kWitnessTime});
   }
   void ExpectIntact() {
     const auto chain = ReadFrom(store_.database(), [](Transaction& t) { return VerifyChain(t, kPopulation, {}); });
