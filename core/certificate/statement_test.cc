@@ -260,7 +260,7 @@ TEST(StatementTest, NamesTheDatasetsPromiseWhateverTheMethod) {
   ASSERT_EQ(predicate["unprotected"].size(), 16U);
   EXPECT_EQ(predicate["unprotected"][14], (Json{{"quantity", "degree promise D"}, {"value", 70}}));
   EXPECT_EQ(predicate["unprotected"][15],
-            (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
+            (Json{{"quantity", "smallest degree promise for this population"}, {"value", 50}}));
   EXPECT_THAT(predicate["ledger"]["cap_relation"].get<std::string>(),
               HasSubstr(", for graphs in which no node has more than 50 neighbours, the smallest degree promise"));
   EXPECT_EQ(predicate["neighbour_relation"], ExampleJson()["predicate"]["neighbour_relation"])
@@ -272,7 +272,7 @@ TEST(StatementTest, ListsAPromiseThatOnlyAnotherDatasetWithThisContentHas) {
   statement.cap_max_degree = 50;
   const Json list = Json::parse(StatementToJson(statement))["predicate"]["unprotected"];
   ASSERT_EQ(list.size(), 15U);
-  EXPECT_EQ(list[14], (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
+  EXPECT_EQ(list[14], (Json{{"quantity", "smallest degree promise for this population"}, {"value", 50}}));
   // Public data has no budget that would know of others.
   Statement open = ExamplePublicStatement();
   open.max_degree = 50;
@@ -289,7 +289,7 @@ TEST(StatementTest, RefusesPromisesThatContradictOneAnother) {
   };
   refused("predicate.ledger.cap_max_degree", 70, 71);
   refused("predicate.ledger.cap_max_degree", 70, 0);
-  refused("predicate.ledger.cap_max_degree", 0, 2996);
+  refused("predicate.ledger.cap_max_degree", 0, (int64_t{1} << 31) + 1);
   refused("predicate.dataset.max_degree", 2996, 50);
   // Another dataset with this content may have one.
   Statement other = ExampleStatement();
