@@ -223,6 +223,9 @@ int PrintSpend(Session& session, const Connection::Budgets& all, const std::vect
   }
   session.out() << table.Render(session.TableWidth()) << kLegend
                 << "A tenant's line is that of its fullest population; a dataset's, what its jobs used.\n";
+  if (all.fullest.has_value()) {
+    session.out() << "fullest: " << ShortName(all.fullest->name(), /*with_tenant=*/true) << "\n";
+  }
   return kDone;
 }
 

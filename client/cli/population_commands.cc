@@ -116,7 +116,7 @@ void AddMerge(CLI::App& group, Command& chosen) {
   command->add_option("--into", arguments->into, "Id or full name of the one that goes on")->required();
   command->add_option("--reason", arguments->reason, "Why, 1 to 500 characters; the ledger keeps it")->required();
   command->add_flag("--yes", arguments->yes, "Do not ask");
-  command->footer(Examples("  dpar population merge march --into customers --reason 'the same customers'"));
+  command->footer(Examples("  dpar population merge april --into customers --reason 'the same people' --yes"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunMerge(s, *arguments); }; });
 }
 
