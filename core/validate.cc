@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
+#include "core/plain_text.h"
 
 namespace dpar {
 namespace {
@@ -60,6 +61,14 @@ absl::Status ValidateId(absl::string_view field, absl::string_view id) {
   return InvalidField(field,
                       absl::StrCat(field, " must be 1 to ", kMaxIdLength,
                                    " characters of a-z, 0-9 and '-', starting and ending with a letter or digit"));
+}
+
+absl::Status ValidateText(absl::string_view field, absl::string_view text, size_t low, size_t high) {
+  if (text.size() < low || text.size() > high || !IsPlainText(text)) {
+    return InvalidField(field, absl::StrCat(field, " must be ", low, " to ", high,
+                                            " characters without control characters or changes of direction"));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status ValidateRequestId(absl::string_view request_id) {

@@ -2,6 +2,7 @@
 #ifndef DPAR_CORE_VALIDATE_H_
 #define DPAR_CORE_VALIDATE_H_
 
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -20,6 +21,9 @@ absl::Status ValidateProbability(absl::string_view field, double value);  // 0 <
 
 // A resource id: 1 to 63 characters of [a-z0-9-], starting and ending with a letter or digit.
 absl::Status ValidateId(absl::string_view field, absl::string_view id);
+
+// `low` to `high` bytes of text that shows as it is (core/plain_text.h).
+absl::Status ValidateText(absl::string_view field, absl::string_view text, size_t low, size_t high);
 
 // A request id: 1 to 128 printable ASCII characters.
 absl::Status ValidateRequestId(absl::string_view request_id);

@@ -116,7 +116,7 @@ show head -n 4 predictions.csv
 show dpar evaluate --predictions predictions.csv --nodes new/accounts.csv --model model/model.npz
 
 say "What is left"
-show dpar budget show accounts
+show dpar population show accounts
 
 cat <<END
 

@@ -144,7 +144,7 @@ void AddLimits(Limits& limits, Settings& settings) {
     int64_t low;
     int64_t high;
   };
-  settings.Add("default-cap-epsilon", "E", "cap of a dataset whose owner declares none; owners may only go below it",
+  settings.Add("default-cap-epsilon", "E", "cap of a population whose owner declares none; owners may only go below it",
                limits.default_cap_epsilon, ValidateCap);
   for (const Row& row : std::initializer_list<Row>{
            {"max-upload-bytes", "bytes of an uploaded file", limits.max_upload_bytes, 1, kMost},
@@ -282,14 +282,15 @@ void AddCommands(CLI::App& app, Config& config) {
       ->required();
   CLI::App* restore =
       AddCommand(app, config, Command::kRestore, "restore",
-                 "verify a backup, put it back, verify its ledgers, and freeze budgets that have spent more since");
+                 "verify a backup, put it back, verify its ledgers, and freeze populations that have spent more since");
   restore->add_option("SRC", config.place, "what `dpard backup` made")->required();
   restore->add_flag("--replace", config.replace,
                     "also where there is something: files are moved to replaced-TIME, tables of PostgreSQL replaced");
-  CLI::App* thaw = AddCommand(app, config, Command::kThaw, "thaw",
-                              "debit what a frozen budget's ledger does not know of, and admit jobs again; also while "
-                              "servers run");
-  thaw->add_option("DATASET", config.dataset, "tenants/TENANT/datasets/ID")->required();
+  CLI::App* thaw =
+      AddCommand(app, config, Command::kThaw, "thaw",
+                 "debit what a frozen population's ledger does not know of, and admit jobs again; also while "
+                 "servers run");
+  thaw->add_option("POPULATION", config.population, "tenants/TENANT/populations/ID")->required();
   thaw->add_option("--reason", config.reason, "why, in one line that the ledger keeps")->required();
   AddCommand(app, config, Command::kAdoptWitness, "adopt-witness",
              "make an empty directory the store's witness directory, in the place of one that is lost")

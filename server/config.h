@@ -31,11 +31,11 @@ struct Config {
 
   Command command = Command::kServe;
   Parts parts = Parts::kAll;
-  std::string key_id;    // of kRevokeKey
-  std::string reason;    // of kRevokeKey, kThaw and kAdoptWitness
-  std::string place;     // of kBackup and kRestore: where the backup is
-  bool replace = false;  // of kRestore: also where there is something
-  std::string dataset;   // of kThaw
+  std::string key_id;      // of kRevokeKey
+  std::string reason;      // of kRevokeKey, kThaw and kAdoptWitness
+  std::string place;       // of kBackup and kRestore: where the backup is
+  bool replace = false;    // of kRestore: also where there is something
+  std::string population;  // of kThaw
   std::string data_dir = "./dpar-data";
   std::string store;  // postgresql://...; empty is the SQLite file of the data directory
   // Of the store's user, without a password in `store`; read from a file, since a URI is seen in lists of processes.

@@ -5,7 +5,7 @@
 //   Database          SQLite below the data directory, or PostgreSQL    server/store/database.h
 //   Initialise        certificates, signing key, first operator token   server/auth/initialise.h
 //   SigningKeys       what certificates are signed with                 server/auth/signing_keys.h, key_commands.h
-//   CheckEverything, MakeBackup, RestoreBackup, ThawBudget,             server/upkeep/commands.h
+//   CheckEverything, MakeBackup, RestoreBackup, ThawPopulation,         server/upkeep/commands.h
 //   AdoptWitness, ReportHealth: commands that end at once               server/services/health_probe.h
 //   Witness           marks of what was spent, outside of the store     server/witness/witness.h
 //   Uploads           files on their way in                             server/uploads/uploads.h
@@ -400,8 +400,8 @@ absl::StatusOr<std::optional<int>> RunAside(const Config& config) {
       done = MakeBackup(place, config.place, absl::Now(), std::cout, std::cerr);
       break;
     case Config::Command::kThaw:
-      done = ThawBudget(place, WitnessDirectory(config), config.dataset, config.reason, UserName(), absl::Now(),
-                        std::cout);
+      done = ThawPopulation(place, WitnessDirectory(config), config.population, config.reason, UserName(), absl::Now(),
+                            std::cout);
       break;
     case Config::Command::kAdoptWitness:
       done = AdoptWitness(place, WitnessDirectory(config), config.reason, UserName(), absl::Now(), std::cout);

@@ -41,22 +41,16 @@ absl::StatusOr<ResourceName> ParseDatasetName(absl::string_view field, absl::str
   return Parse(field, text, "datasets");
 }
 
+absl::StatusOr<ResourceName> ParsePopulationName(absl::string_view field, absl::string_view text) {
+  return Parse(field, text, "populations");
+}
+
 absl::StatusOr<ResourceName> ParseUploadName(absl::string_view field, absl::string_view text) {
   return Parse(field, text, "uploads");
 }
 
 absl::StatusOr<ResourceName> ParseJobName(absl::string_view field, absl::string_view text) {
   return Parse(field, text, "jobs");
-}
-
-absl::StatusOr<BudgetName> ParseBudgetName(absl::string_view field, absl::string_view text) {
-  constexpr absl::string_view kSuffix = "/budget";
-  const size_t cut = text.size() < kSuffix.size() ? 0 : text.size() - kSuffix.size();
-  const absl::StatusOr<ResourceName> dataset = Parse(field, text.substr(0, cut), "datasets");
-  if (text.substr(cut) != kSuffix || !dataset.ok()) {
-    return Malformed(field, "tenants/{tenant}/datasets/{dataset}/budget");
-  }
-  return BudgetName{dataset->tenant, dataset->name, std::string(text)};
 }
 
 absl::StatusOr<TenantName> ParseTokenParent(absl::string_view field, absl::string_view text) {

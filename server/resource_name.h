@@ -25,17 +25,11 @@ struct ResourceName {
   std::string id;
   std::string name;  // the whole
 };
-// tenants/{tenant}/datasets/{dataset}, .../uploads/{upload} and .../jobs/{job}
+// tenants/{tenant}/datasets/{dataset}, .../populations/{population}, .../uploads/{upload} and .../jobs/{job}
 absl::StatusOr<ResourceName> ParseDatasetName(absl::string_view field, absl::string_view text);
+absl::StatusOr<ResourceName> ParsePopulationName(absl::string_view field, absl::string_view text);
 absl::StatusOr<ResourceName> ParseUploadName(absl::string_view field, absl::string_view text);
 absl::StatusOr<ResourceName> ParseJobName(absl::string_view field, absl::string_view text);
-
-struct BudgetName {
-  std::string tenant;
-  std::string dataset;  // tenants/{tenant}/datasets/{dataset}
-  std::string name;
-};
-absl::StatusOr<BudgetName> ParseBudgetName(absl::string_view field, absl::string_view text);
 
 // tenants/{tenant}, or operator, whose id is empty.
 absl::StatusOr<TenantName> ParseTokenParent(absl::string_view field, absl::string_view text);

@@ -31,11 +31,11 @@ TEST(ResourceNameTest, DatasetsUploadsAndJobsAreParsed) {
   EXPECT_EQ(ParseJobName("name", "tenants/a/jobs/j").value().id, "j");
 }
 
-TEST(ResourceNameTest, ABudgetIsParsedToItsDataset) {
-  const BudgetName budget = ParseBudgetName("name", "tenants/a/datasets/d/budget").value();
-  EXPECT_EQ(budget.tenant, "tenants/a");
-  EXPECT_EQ(budget.dataset, "tenants/a/datasets/d");
-  EXPECT_EQ(budget.name, "tenants/a/datasets/d/budget");
+TEST(ResourceNameTest, APopulationIsParsed) {
+  const ResourceName population = ParsePopulationName("name", "tenants/a/populations/p").value();
+  EXPECT_EQ(population.tenant, "tenants/a");
+  EXPECT_EQ(population.id, "p");
+  EXPECT_EQ(population.name, "tenants/a/populations/p");
 }
 
 TEST(ResourceNameTest, TokensBelongToATenantOrToOperators) {
@@ -67,10 +67,10 @@ TEST(ResourceNameTest, MalformedResourcesAreRefused) {
   ExpectMalformed(ParseUploadName("the_field", "tenants/a/datasets/d"), "a dataset");
 }
 
-TEST(ResourceNameTest, MalformedBudgetsAndTokensAreRefused) {
-  for (const std::string text : {"", "budget", "/budget", "tenants/a/datasets/d", "tenants/a/datasets/dbudget",
-                                 "tenants/a/datasets/d/budget/", "tenants/a/jobs/d/budget"}) {
-    ExpectMalformed(ParseBudgetName("the_field", text), text);
+TEST(ResourceNameTest, MalformedPopulationsAndTokensAreRefused) {
+  for (const std::string text : {"", "p", "populations/p", "tenants/a/datasets/d", "tenants/a/populations/",
+                                 "tenants/a/populations/P", "tenants/a/populations/p/x", "tenants/a/population/p"}) {
+    ExpectMalformed(ParsePopulationName("the_field", text), text);
   }
   for (const std::string text : {"", "operator", "operator/tokens", "operator/tokens/", "operators/tokens/t",
                                  "operator/token/t", "tenants/a/tokens", "operator/tokens/t/x"}) {

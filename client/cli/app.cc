@@ -57,7 +57,7 @@ void Declare(CLI::App& app, GlobalOptions& options, Command& chosen) {
   AddDatasetCommands(app, chosen);
   AddTrainCommand(app, chosen);
   AddJobCommands(app, chosen);
-  AddBudgetCommands(app, chosen);
+  AddPopulationCommands(app, chosen);
   AddCertificateCommands(app, chosen);
   AddPredictCommand(app, chosen);
   AddEvaluateCommand(app, chosen);

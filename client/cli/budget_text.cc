@@ -1,14 +1,16 @@
 #include "client/cli/budget_text.h"
 
 #include <algorithm>
+#include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/strip.h"
 #include "client/cli/errors.h"
 #include "client/cli/format.h"
 #include "client/cli/labels.h"
 #include "client/sdk/names.h"
+#include "core/error.h"
 #include "core/status_macros.h"
 
 namespace dpar {
@@ -36,21 +38,70 @@ std::string StagesText(const v1::LedgerEntry& entry, int64_t cap_units, int widt
 }
 
 // Entries whose units are a cap, not a share of one.
-bool IsCap(v1::LedgerEntry::Kind kind) { return kind == v1::LedgerEntry::OPEN || kind == v1::LedgerEntry::ADJUST; }
-
-// tenants/acme/datasets/demo/budget as "demo", or as "acme/demo" where several tenants are shown.
-std::string ShortName(const v1::Budget& budget, bool with_tenant) {
-  const std::string dataset(absl::StripSuffix(budget.name(), "/budget"));
-  return with_tenant ? absl::StrCat(IdOf(TenantOf(dataset)), "/", IdOf(dataset)) : IdOf(dataset);
+bool IsCap(v1::LedgerEntry::Kind kind) {
+  return kind == v1::LedgerEntry::OPEN || kind == v1::LedgerEntry::ADJUST || kind == v1::LedgerEntry::MERGE;
 }
+
+// tenants/acme/populations/demo as "demo", or as "acme/demo" where several tenants are shown.
+std::string ShortName(const std::string& name, bool with_tenant) {
+  return with_tenant ? absl::StrCat(IdOf(TenantOf(name)), "/", IdOf(name)) : IdOf(name);
+}
+
+bool IsFuller(const v1::Budget& a, const v1::Budget& b) {
+  return a.posted_percent() + a.reserved_percent() > b.posted_percent() + b.reserved_percent();
+}
+
+// The largest epsilon that a job could have, or why there is none.
+std::string LargestText(const v1::Budget& budget) {
+  if (!budget.frozen_reason().empty()) {
+    return "frozen";
+  }
+  if (!budget.closed_reason().empty()) {
+    return budget.merged_into().empty() ? "closed" : "merged";
+  }
+  return FormatNumberDown(budget.largest_admissible_epsilon());
+}
+
+std::vector<std::string> BudgetRow(const std::string& name, const v1::Budget& budget) {
+  const auto share = [&](int64_t units) { return FormatPercent(units, budget.cap_units()); };
+  return {name,
+          share(budget.posted_units()),
+          share(budget.reserved_units()),
+          share(budget.left_units()),
+          LargestText(budget),
+          FormatNumber(budget.equivalent_epsilon()),
+          FormatNumber(budget.cap_epsilon()),
+          FormatNumber(budget.cap_delta())};
+}
+
+constexpr const char* kLegend =
+    "CAP: the guarantee for all jobs together, an epsilon. LARGEST: what a job could\n"
+    "be admitted with now. EQUIVALENT: had all posted been planned in advance.\n";
 
 }  // namespace
 
-absl::StatusOr<std::string> BudgetName(Session& session, const std::string& text) {
+absl::StatusOr<std::string> PopulationName(Session& session, const std::string& text) {
   session.error_context().dataset = text;
-  const std::string dataset(absl::StripSuffix(text, "/budget"));
-  DPAR_ASSIGN_OR_RETURN(const std::string name, session.Resolve("datasets", dataset));
-  return absl::StrCat(name, "/budget");
+  if (absl::StrContains(text, "/populations/")) {
+    return session.Resolve("populations", text);
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::string dataset_name, session.Resolve("datasets", text));
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  if (dataset_name != text) {
+    const std::string name = absl::StrCat(TenantOf(dataset_name), "/populations/", text);
+    const absl::Status found = connection->GetBudget(name).status();
+    if (!absl::IsNotFound(found)) {
+      DPAR_RETURN_IF_ERROR(found);
+      return name;
+    }
+  }
+  DPAR_ASSIGN_OR_RETURN(const v1::Dataset dataset, connection->GetDataset(dataset_name));
+  if (dataset.is_public()) {
+    return MakeError(absl::StatusCode::kNotFound, v1::RESOURCE_NOT_FOUND,
+                     absl::StrCat(dataset_name, " is public: it has no population and no budget"),
+                     {{"resource", dataset_name}});
+  }
+  return dataset.population();
 }
 
 void PrintBudget(Session& session, const v1::Budget& budget) {
@@ -75,6 +126,9 @@ void PrintBudget(Session& session, const v1::Budget& budget) {
                 << "  equivalent epsilon  " << FormatNumber(budget.equivalent_epsilon())
                 << " (had it all been planned in advance; no guarantee)\n"
                 << "  jobs counted        " << budget.live_events() << "\n";
+  if (!budget.closed_reason().empty()) {
+    session.out() << "  CLOSED              " << budget.closed_reason() << "\n";
+  }
   if (!budget.frozen_reason().empty()) {
     session.out() << "  FROZEN              " << budget.frozen_reason() << "\n";
   }
@@ -90,7 +144,8 @@ void PrintEntries(Session& session, const std::vector<v1::LedgerEntry>& entries,
   }
   session.out() << "\n" << table.Render(session.TableWidth());
   for (const v1::LedgerEntry& entry : entries) {
-    const bool holds = entry.kind() == v1::LedgerEntry::RESERVE || entry.kind() == v1::LedgerEntry::POST;
+    const bool holds = entry.kind() == v1::LedgerEntry::RESERVE || entry.kind() == v1::LedgerEntry::POST ||
+                       entry.kind() == v1::LedgerEntry::INHERIT;
     if (holds && !entry.stages().empty()) {
       session.out() << StagesText(entry, cap_units, session.TableWidth()) << "\n";
     }
@@ -113,20 +168,63 @@ int PrintBudgets(Session& session, const Connection::Budgets& all, bool with_ten
     session.out() << "no private datasets yet\n";
     return kDone;
   }
-  Table table({"DATASET", "USED", "RESERVED", "LEFT", "LARGEST", "EQUIVALENT", "CAP", "DELTA"}, {0});
+  Table table({"POPULATION", "USED", "RESERVED", "LEFT", "LARGEST", "EQUIVALENT", "CAP", "DELTA"}, {0});
   for (const v1::Budget& budget : all.budgets) {
-    const auto share = [&](int64_t units) { return FormatPercent(units, budget.cap_units()); };
-    table.Add({ShortName(budget, with_tenant), share(budget.posted_units()), share(budget.reserved_units()),
-               share(budget.left_units()),
-               budget.frozen_reason().empty() ? FormatNumberDown(budget.largest_admissible_epsilon()) : "frozen",
-               FormatNumber(budget.equivalent_epsilon()), FormatNumber(budget.cap_epsilon()),
-               FormatNumber(budget.cap_delta())});
+    table.Add(BudgetRow(ShortName(budget.name(), with_tenant), budget));
   }
-  session.out() << table.Render(session.TableWidth())
-                << "CAP: the guarantee for all jobs together, an epsilon. LARGEST: what a job could\n"
-                << "be admitted with now. EQUIVALENT: had all posted been planned in advance.\n";
+  session.out() << table.Render(session.TableWidth()) << kLegend;
   if (all.fullest.has_value()) {
-    session.out() << "fullest: " << ShortName(*all.fullest, with_tenant) << "\n";
+    session.out() << "fullest: " << ShortName(all.fullest->name(), with_tenant) << "\n";
+  }
+  return kDone;
+}
+
+int PrintSpend(Session& session, const Connection::Budgets& all, const std::vector<v1::PopulationUsage>& usage) {
+  std::map<std::string, const v1::PopulationUsage*> usage_of;
+  std::map<std::string, std::vector<const v1::Budget*>> tenants;
+  for (const v1::PopulationUsage& one : usage) {
+    usage_of[one.budget().name()] = &one;
+  }
+  for (const v1::Budget& budget : all.budgets) {
+    tenants[TenantOf(budget.name())].push_back(&budget);
+  }
+  if (session.json()) {
+    Json json = {{"budgets", ListJson(all.budgets)}, {"populations", ListJson(usage)}};
+    if (all.fullest.has_value()) {
+      json["fullest"] = all.fullest->name();
+    }
+    session.PrintJson(json);
+    return kDone;
+  }
+  if (tenants.empty()) {
+    session.out() << "no private datasets yet\n";
+    return kDone;
+  }
+  Table table({"TENANT/POPULATION/DATASET", "USED", "RESERVED", "LEFT", "LARGEST", "EQUIVALENT", "CAP", "DELTA"}, {0});
+  for (const auto& [tenant, budgets] : tenants) {
+    const v1::Budget* fullest = budgets.front();
+    for (const v1::Budget* budget : budgets) {
+      fullest = budget->merged_into().empty() && (!fullest->merged_into().empty() || IsFuller(*budget, *fullest))
+                    ? budget
+                    : fullest;
+    }
+    table.Add(BudgetRow(IdOf(tenant), *fullest));
+    for (const v1::Budget* budget : budgets) {
+      table.Add(BudgetRow(absl::StrCat("  ", IdOf(budget->name())), *budget));
+      const auto found = usage_of.find(budget->name());
+      if (found == usage_of.end()) {
+        continue;
+      }
+      for (const v1::DatasetSpend& dataset : found->second->datasets()) {
+        table.Add({absl::StrCat("    ", IdOf(dataset.dataset()), dataset.deleted() ? " (deleted)" : ""),
+                   FormatPercent(dataset.posted_units(), budget->cap_units()), "", "", "", "", "", ""});
+      }
+    }
+  }
+  session.out() << table.Render(session.TableWidth()) << kLegend
+                << "A tenant's line is that of its fullest population; a dataset's, what its jobs used.\n";
+  if (all.fullest.has_value()) {
+    session.out() << "fullest: " << ShortName(all.fullest->name(), /*with_tenant=*/true) << "\n";
   }
   return kDone;
 }

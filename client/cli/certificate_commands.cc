@@ -67,7 +67,7 @@ absl::StatusOr<std::vector<KnownKey>> TrustedKeys(Session& session, const Certif
 absl::StatusOr<Check> AskForChain(Session& session, const Statement& statement) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   v1::VerifyChainRequest request;
-  request.set_name(statement.budget);
+  request.set_name(statement.population);
   request.set_known_sequence(statement.ledger_sequence);
   request.set_known_hash(statement.ledger_hash);
   DPAR_ASSIGN_OR_RETURN(const v1::VerifyChainResponse chain, connection->VerifyChain(request));

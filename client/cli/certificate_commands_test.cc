@@ -119,7 +119,7 @@ TEST_F(CertificateCommandsTest, ShowsEverythingThatTheCertificateStates) {
   EXPECT_THAT(run.out, HasSubstr("2.71829 times"));
   EXPECT_THAT(run.out, HasSubstr("1 in 33,333"));
   for (const std::string heading :
-       {"What it is about", "The dataset's budget", "What was released", "What was not released",
+       {"What it is about", "The population's budget", "What was released", "What was not released",
         "What is not protected", "Who is trusted", "What was charged", "How the model was made", "Who signed it",
         "What was checked"}) {
     EXPECT_THAT(run.out, HasSubstr("\n" + heading + "\n"));
@@ -169,7 +169,7 @@ TEST_F(CertificateCommandsTest, ShowsThatNothingIsPromisedAboutPublicData) {
   const CommandRun run = Show({});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_THAT(run.out, HasSubstr("What is guaranteed\n  Nothing. The owner declared this dataset public"));
-  EXPECT_THAT(run.out, Not(HasSubstr("The dataset's budget")));
+  EXPECT_THAT(run.out, Not(HasSubstr("The population's budget")));
   EXPECT_THAT(run.out, Not(HasSubstr("VERIFIED")));
 }
 

@@ -108,7 +108,7 @@ DocumentSection SubjectSection(const Statement& statement, const Json& predicate
 }
 
 DocumentSection BudgetSection(const Statement& statement, const Json& predicate) {
-  DocumentSection section{"The dataset's budget", {}, {}};
+  DocumentSection section{"The population's budget", {}, {}};
   section.paragraphs = {
       absl::StrCat("All jobs on this dataset together are held to epsilon ", Plain(predicate["ledger"]["cap_epsilon"]),
                    " and delta ", Plain(predicate["ledger"]["cap_delta"]),
@@ -125,7 +125,7 @@ DocumentSection BudgetSection(const Statement& statement, const Json& predicate)
                   {"Used after it", share(statement.units_before + statement.units)},
                   {"Whose budget", Plain(predicate["ledger"]["scope"])},
                   {"What the cap is about", Plain(predicate["ledger"]["cap_relation"])},
-                  {"Budget", statement.budget, true},
+                  {"Population", statement.population, true},
                   {"Ledger entry", FormatCount(statement.ledger_sequence)},
                   {"Its hash, the chain's head", statement.ledger_hash, true},
                   {"What that is", Plain(predicate["ledger"]["checkpoint"])}};

@@ -25,7 +25,7 @@ void AddSchemaCommand(CLI::App& group, Command& chosen);      // graph schema
 void AddDatasetCommands(CLI::App& app, Command& chosen);      // dataset; upload, datasets
 void AddTrainCommand(CLI::App& app, Command& chosen);         // train
 void AddJobCommands(CLI::App& app, Command& chosen);          // job; jobs, watch, cancel, download
-void AddBudgetCommands(CLI::App& app, Command& chosen);       // budget
+void AddPopulationCommands(CLI::App& app, Command& chosen);   // population
 void AddCertificateCommands(CLI::App& app, Command& chosen);  // certificate; verify
 void AddPredictCommand(CLI::App& app, Command& chosen);       // predict
 void AddEvaluateCommand(CLI::App& app, Command& chosen);      // evaluate

@@ -32,10 +32,10 @@ absl::StatusOr<int> RunDatasets(Session& session, const std::string& tenant_opti
     session.out() << "no datasets yet\nnext: dpar upload FILE\n";
     return kDone;
   }
-  Table table({"DATASET", "NODES", "FEATURES", "CLASSES", "KIND", "AGE"}, {0});
+  Table table({"DATASET", "POPULATION", "NODES", "FEATURES", "CLASSES", "KIND", "AGE"}, {0, 1});
   for (const v1::Dataset& dataset : datasets) {
-    table.Add({IdOf(dataset.name()), FormatCount(dataset.node_count()), FormatCount(dataset.feature_count()),
-               FormatCount(dataset.class_count()), KindOf(dataset),
+    table.Add({IdOf(dataset.name()), IdOf(dataset.population()), FormatCount(dataset.node_count()),
+               FormatCount(dataset.feature_count()), FormatCount(dataset.class_count()), KindOf(dataset),
                FormatAge(absl::Now() - FromProto(dataset.create_time()))});
   }
   session.out() << table.Render(session.TableWidth());
@@ -49,7 +49,7 @@ absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
   DPAR_ASSIGN_OR_RETURN(const v1::Dataset dataset, connection->GetDataset(name));
   std::optional<v1::Budget> budget;
   if (!dataset.is_public()) {
-    DPAR_ASSIGN_OR_RETURN(budget, connection->GetBudget(absl::StrCat(name, "/budget")));
+    DPAR_ASSIGN_OR_RETURN(budget, connection->GetBudget(dataset.population()));
   }
   const bool has_key = FindDigestKey(session.variables(), dataset.content_digest()).has_value();
   if (session.json()) {
@@ -78,10 +78,12 @@ absl::StatusOr<int> RunShow(Session& session, const std::string& text) {
     session.out() << "OUT OF SERVICE  " << dataset.out_of_service_reason() << "\n";
   }
   if (budget.has_value()) {
-    session.out() << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
+    session.out() << "population  " << dataset.population() << "\n"
+                  << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
                   << FormatNumber(budget->cap_delta()) << "; "
                   << FormatPercent(budget->left_units(), budget->cap_units()) << " left\n"
-                  << "next        dpar budget show " << IdOf(name) << ", dpar train " << IdOf(name) << " --epsilon 1\n";
+                  << "next        dpar population show " << IdOf(name) << ", dpar train " << IdOf(name)
+                  << " --epsilon 1\n";
   } else {
     session.out() << "cap         none: the data is public\n";
   }
@@ -95,8 +97,9 @@ absl::StatusOr<int> RunDelete(Session& session, const std::string& text, bool ye
   }
   DPAR_ASSIGN_OR_RETURN(const std::string name, session.Resolve("datasets", text));
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
-  if (!yes && !session.Ask(absl::StrCat("Delete ", name, " for good? Its budget and its models stay."),
-                           /*yes_by_default=*/false)) {
+  if (!yes &&
+      !session.Ask(absl::StrCat("Delete ", name, " for good? Its population with the budget, and its models, stay."),
+                   /*yes_by_default=*/false)) {
     session.err() << "nothing was deleted\n";
     return kFailed;
   }
@@ -107,8 +110,7 @@ absl::StatusOr<int> RunDelete(Session& session, const std::string& text, bool ye
   if (session.json()) {
     session.PrintJson({{"deleted", name}});
   } else {
-    session.out() << "deleted " << name << "; its id stays taken, and its budget goes on if the same\n"
-                  << "content is uploaded again\n";
+    session.out() << "deleted " << name << "; its id stays taken, and its population with the budget stays\n";
   }
   return kDone;
 }
@@ -124,7 +126,7 @@ void AddList(CLI::App& parent, const std::string& name, const std::string& words
 
 void AddShow(CLI::App& group, Command& chosen) {
   const auto dataset = std::make_shared<std::string>();
-  CLI::App* command = group.add_subcommand("show", "Show one dataset: sizes, digest, budget");
+  CLI::App* command = group.add_subcommand("show", "Show one dataset: sizes, digest, population, budget");
   command->add_option("DATASET", *dataset, "Id or full name of the dataset")->required();
   command->footer(Examples("  dpar dataset show demo"));
   command->callback([dataset, &chosen] { chosen = [dataset](Session& s) { return RunShow(s, *dataset); }; });

@@ -81,7 +81,7 @@ std::vector<std::string> BudgetHints(const Metadata& metadata, const ErrorContex
   if (Units(metadata, "reserved_units") > 0) {
     hints.push_back("dpar cancel JOB   (gives back what a waiting job holds; dpar jobs lists them)");
   }
-  hints.push_back(absl::StrCat("dpar budget ", dataset, " --entries   (what was spent on what)"));
+  hints.push_back(absl::StrCat("dpar population ", dataset, " --entries   (what was spent on what)"));
   return hints;
 }
 
@@ -166,15 +166,27 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
       return {absl::StrCat("dpar ", context.command, "   (again: every run has a request id of its own)")};
     case v1::CAP_ABOVE_DEFAULT:
       return {"leave --cap-epsilon and --cap-delta out, or ask for less",
-              "an operator raises a cap: dpar cap tenants/TENANT/datasets/ID --epsilon E --reason TEXT"};
+              "an operator raises a cap: dpar cap tenants/TENANT/populations/ID --epsilon E --reason TEXT"};
     case v1::PRIVACY_UNREACHABLE:
       return {"the same command with a larger epsilon or delta; dpar privacy calibrate shows what is reachable"};
     case v1::CONTENT_HAS_BUDGET:
       return {"dpar upload FILE   (without --public; its budget goes on)"};
     case v1::CONTENT_WAS_PUBLIC:
       return {"dpar upload FILE --public   (no budget can promise anything about it any more)"};
+    case v1::CONTENT_HAS_POPULATION:
+      return {absl::StrCat("dpar upload FILE --population ", Get(reason.metadata, "population")),
+              "dpar population merge A --into B --reason TEXT   (if both hold the same people)"};
+    case v1::POPULATION_IN_USE:
+      return {"dpar jobs, then dpar cancel JOB or wait; then the same command again"};
+    case v1::POPULATION_CLOSED:
+      if (!Get(reason.metadata, "merged_into").empty()) {
+        return {absl::StrCat("name ", Get(reason.metadata, "merged_into"), ", which holds its people now")};
+      }
+      return {"dpar population show POPULATION   (shows why); fresh budget exists only for other people"};
     case v1::BUDGET_FROZEN:
-      return {"dpar budget show DATASET   (shows why); an operator settles it: dpard thaw DATASET --reason TEXT"};
+      return {
+          "dpar population show POPULATION   (shows why); an operator settles it: dpard thaw POPULATION --reason "
+          "TEXT"};
     case v1::DATASET_OUT_OF_SERVICE:
       return {"dpar upload FILE   (again, under another id: its budget goes on)",
               "an operator restores the file: deploy/OPERATIONS.md, dpard check"};

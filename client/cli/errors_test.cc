@@ -59,7 +59,7 @@ TEST(ErrorsTest, WhenNothingFitsNoSmallerEpsilonIsSuggested) {
   const absl::Status status =
       MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_BUDGET_EXHAUSTED, "", {{"cap_units", "1000"}});
   EXPECT_EQ(DescribeError(status, {"train", "", "demo", ""}).hints.front(),
-            "dpar budget demo --entries   (what was spent on what)");
+            "dpar population demo --entries   (what was spent on what)");
 }
 
 TEST(ErrorsTest, AServerThatIsDownComesWithTheCommandThatStartsIt) {

@@ -15,7 +15,8 @@
 namespace dpar {
 namespace {
 
-constexpr const char* kDatasetHelp = "Full name of the dataset: tenants/TENANT/datasets/ID";
+constexpr const char* kPopulationHelp =
+    "Full name of the population, or of one of its\ndatasets: tenants/TENANT/populations/ID";
 constexpr const char* kReasonHelp = "Why, 1 to 500 characters; the ledger keeps it";
 
 absl::StatusOr<int> RunSpend(Session& session, const std::string& tenant) {
@@ -25,19 +26,20 @@ absl::StatusOr<int> RunSpend(Session& session, const std::string& tenant) {
   }
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const Connection::Budgets all, connection->ListBudgets(parent));
-  return PrintBudgets(session, all, /*with_tenant=*/true);
+  DPAR_ASSIGN_OR_RETURN(const std::vector<v1::PopulationUsage> usage, connection->ListUsage(parent));
+  return PrintSpend(session, all, usage);
 }
 
 struct ListArguments {
-  std::string dataset;
+  std::string population;
   std::string tenant;
 };
 
 absl::StatusOr<int> RunList(Session& session, const ListArguments& arguments) {
-  if (arguments.dataset.empty()) {
+  if (arguments.population.empty()) {
     return RunSpend(session, arguments.tenant);
   }
-  DPAR_ASSIGN_OR_RETURN(const std::string name, BudgetName(session, arguments.dataset));
+  DPAR_ASSIGN_OR_RETURN(const std::string name, PopulationName(session, arguments.population));
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, connection->GetBudget(name));
   DPAR_ASSIGN_OR_RETURN(const std::vector<v1::LedgerEntry> entries, connection->ListLedgerEntries(name));
@@ -52,7 +54,7 @@ absl::StatusOr<int> RunList(Session& session, const ListArguments& arguments) {
 }
 
 struct VerifyLedgerArguments {
-  std::string dataset;
+  std::string population;
   std::optional<int64_t> sequence;
   std::string hash;
 };
@@ -70,12 +72,12 @@ absl::StatusOr<std::vector<std::string>> AllBudgets(Session& session, Connection
 
 absl::StatusOr<int> RunVerifyLedger(Session& session, const VerifyLedgerArguments& arguments) {
   if (arguments.sequence.has_value() == arguments.hash.empty() ||
-      (arguments.sequence.has_value() && arguments.dataset.empty())) {
-    return InvalidField("sequence", "--sequence and --hash go together, with a DATASET: a certificate states both");
+      (arguments.sequence.has_value() && arguments.population.empty())) {
+    return InvalidField("sequence", "--sequence and --hash go together, with a POPULATION: a certificate states both");
   }
   std::vector<std::string> names;
-  if (!arguments.dataset.empty()) {
-    DPAR_ASSIGN_OR_RETURN(std::string name, BudgetName(session, arguments.dataset));
+  if (!arguments.population.empty()) {
+    DPAR_ASSIGN_OR_RETURN(std::string name, PopulationName(session, arguments.population));
     names.push_back(std::move(name));
   }
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
@@ -108,13 +110,13 @@ absl::StatusOr<int> RunVerifyLedger(Session& session, const VerifyLedgerArgument
 }
 
 struct CapArguments {
-  std::string dataset;
+  std::string population;
   double epsilon = 0;
   std::string reason;
 };
 
 absl::StatusOr<int> RunCap(Session& session, const CapArguments& arguments) {
-  DPAR_ASSIGN_OR_RETURN(const std::string name, BudgetName(session, arguments.dataset));
+  DPAR_ASSIGN_OR_RETURN(const std::string name, PopulationName(session, arguments.population));
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   v1::SetBudgetCapRequest request;
   request.set_name(name);
@@ -131,13 +133,13 @@ absl::StatusOr<int> RunCap(Session& session, const CapArguments& arguments) {
 }
 
 struct DebitArguments {
-  std::string dataset;
+  std::string population;
   int64_t units = 0;
   std::string reason;
 };
 
 absl::StatusOr<int> RunDebit(Session& session, const DebitArguments& arguments) {
-  DPAR_ASSIGN_OR_RETURN(const std::string name, BudgetName(session, arguments.dataset));
+  DPAR_ASSIGN_OR_RETURN(const std::string name, PopulationName(session, arguments.population));
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   v1::AdjustLedgerRequest request;
   request.set_name(name);
@@ -156,7 +158,7 @@ absl::StatusOr<int> RunDebit(Session& session, const DebitArguments& arguments) 
 }
 
 struct AdjustArguments {
-  std::string dataset;
+  std::string population;
   std::optional<double> cap_epsilon;
   std::optional<int64_t> debit_units;
   std::string reason;
@@ -167,28 +169,28 @@ absl::StatusOr<int> RunAdjust(Session& session, const AdjustArguments& arguments
     return InvalidField("cap-epsilon", "give --cap-epsilon to set the cap, or --debit-units to debit; one of them");
   }
   if (arguments.cap_epsilon.has_value()) {
-    return RunCap(session, {arguments.dataset, *arguments.cap_epsilon, arguments.reason});
+    return RunCap(session, {arguments.population, *arguments.cap_epsilon, arguments.reason});
   }
-  return RunDebit(session, {arguments.dataset, *arguments.debit_units, arguments.reason});
+  return RunDebit(session, {arguments.population, *arguments.debit_units, arguments.reason});
 }
 
 void AddList(CLI::App& group, Command& chosen) {
   const auto arguments = std::make_shared<ListArguments>();
   CLI::App* command = group.add_subcommand("list", "List all ledgers, or the entries of one");
-  CLI::Option* dataset = command->add_option("DATASET", arguments->dataset, kDatasetHelp);
-  command->add_option("--tenant", arguments->tenant, "Only this tenant's ledgers")->excludes(dataset);
-  command->footer(Examples("  dpar ledger list\n  dpar ledger list tenants/acme/datasets/demo"));
+  CLI::Option* population = command->add_option("POPULATION", arguments->population, kPopulationHelp);
+  command->add_option("--tenant", arguments->tenant, "Only this tenant's ledgers")->excludes(population);
+  command->footer(Examples("  dpar ledger list\n  dpar ledger list tenants/acme/populations/demo"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunList(s, *arguments); }; });
 }
 
 void AddVerify(CLI::App& group, Command& chosen) {
   const auto arguments = std::make_shared<VerifyLedgerArguments>();
   CLI::App* command = group.add_subcommand("verify", "Check the hash chain and the sums of a ledger, or of all");
-  command->add_option("DATASET", arguments->dataset, kDatasetHelp);
+  command->add_option("POPULATION", arguments->population, kPopulationHelp);
   command->add_option("--sequence", arguments->sequence,
                       "An entry that the chain must still hold, from\na certificate");
   command->add_option("--hash", arguments->hash, "That entry's hash");
-  command->footer(Examples("  dpar ledger verify\n  dpar ledger verify tenants/acme/datasets/demo"));
+  command->footer(Examples("  dpar ledger verify\n  dpar ledger verify tenants/acme/populations/demo"));
   command->callback(
       [arguments, &chosen] { chosen = [arguments](Session& s) { return RunVerifyLedger(s, *arguments); }; });
 }
@@ -196,14 +198,14 @@ void AddVerify(CLI::App& group, Command& chosen) {
 void AddAdjust(CLI::App& group, Command& chosen) {
   const auto arguments = std::make_shared<AdjustArguments>();
   CLI::App* command = group.add_subcommand("adjust", "Set a cap, or debit spend that happened elsewhere");
-  command->add_option("DATASET", arguments->dataset, kDatasetHelp)->required();
+  command->add_option("POPULATION", arguments->population, kPopulationHelp)->required();
   command->add_option("--cap-epsilon", arguments->cap_epsilon, "The new cap");
   command->add_option("--debit-units", arguments->debit_units,
                       "Renyi divergence at the budget's order, in\nbillionths");
   command->add_option("--reason", arguments->reason, kReasonHelp)->required();
   command->footer(
-      Examples("  dpar ledger adjust tenants/acme/datasets/demo --cap-epsilon 12 --reason 'agreed'\n"
-               "  dpar ledger adjust tenants/acme/datasets/demo --debit-units 1000 --reason 'pilot'"));
+      Examples("  dpar ledger adjust tenants/acme/populations/demo --cap-epsilon 12 --reason 'agreed'\n"
+               "  dpar ledger adjust tenants/acme/populations/demo --debit-units 1000 --reason 'pilot'"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunAdjust(s, *arguments); }; });
 }
 
@@ -220,23 +222,23 @@ void AddLedgerShortForms(CLI::App& app, Command& chosen) {
   const auto arguments = std::make_shared<CapArguments>();
   CLI::App* cap = app.add_subcommand("cap", "Set a budget's cap, with a reason that the ledger keeps");
   cap->group(kShortGroup);
-  cap->add_option("DATASET", arguments->dataset, kDatasetHelp)->required();
+  cap->add_option("POPULATION", arguments->population, kPopulationHelp)->required();
   cap->add_option("--epsilon", arguments->epsilon, "The new cap")->required();
   cap->add_option("--reason", arguments->reason, kReasonHelp)->required();
-  cap->footer(Examples("  dpar cap tenants/acme/datasets/demo --epsilon 10 --reason 'agreed with the owner'"));
+  cap->footer(Examples("  dpar cap tenants/acme/populations/demo --epsilon 10 --reason 'agreed with the owner'"));
   cap->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunCap(s, *arguments); }; });
 
   const auto debited = std::make_shared<DebitArguments>();
   CLI::App* debit = app.add_subcommand("debit", "Debit a budget for spend that happened elsewhere");
   debit->group(kShortGroup);
-  debit->add_option("DATASET", debited->dataset, kDatasetHelp)->required();
+  debit->add_option("POPULATION", debited->population, kPopulationHelp)->required();
   debit->add_option("--units", debited->units, "Renyi divergence at the budget's order, in billionths")->required();
   debit->add_option("--reason", debited->reason, kReasonHelp)->required();
-  debit->footer(Examples("  dpar debit tenants/acme/datasets/demo --units 250000000 --reason 'pilot study'"));
+  debit->footer(Examples("  dpar debit tenants/acme/populations/demo --units 250000000 --reason 'pilot study'"));
   debit->callback([debited, &chosen] { chosen = [debited](Session& s) { return RunDebit(s, *debited); }; });
 
   const auto tenant = std::make_shared<std::string>();
-  CLI::App* spend = app.add_subcommand("spend", "Show what every dataset of every tenant has spent and has left");
+  CLI::App* spend = app.add_subcommand("spend", "Show what was spent and is left, by tenant, population\nand dataset");
   spend->group(kShortGroup);
   spend->add_option("--tenant", *tenant, "Only this tenant's");
   spend->footer(Examples("  dpar spend\n  dpar spend --tenant acme"));

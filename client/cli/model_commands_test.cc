@@ -89,13 +89,12 @@ class ModelCommandsTest : public ::testing::Test {
       const auto epsilon = EventEpsilon(statement.plan.event(), terms->cap_delta);
       ASSERT_TRUE(epsilon.ok()) << epsilon.status();
       statement.accountant_epsilon = *epsilon;
-      statement.budget = "tenants/acme/datasets/demo/budget";
+      statement.population = "tenants/acme/populations/demo";
       statement.ledger_sequence = 3;
       statement.cap_epsilon = terms->cap_epsilon;
       statement.cap_delta = terms->cap_delta;
       statement.order = terms->order;
       statement.cap_units = terms->cap_units;
-      statement.budget_id = "b";
       statement.previous_hash = std::string(64, 'b');
       statement.entry_actor = "worker";
       Reprice(statement);

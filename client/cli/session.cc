@@ -34,6 +34,15 @@ bool Session::Ask(absl::string_view question, bool yes_by_default) const {
   return answer.empty() ? yes_by_default : answer == "y" || answer == "yes";
 }
 
+std::string Session::AskText(absl::string_view question) const {
+  err() << question << " " << std::flush;
+  std::string line;
+  if (!std::getline(in(), line)) {
+    err() << "\n";
+  }
+  return std::string(absl::StripAsciiWhitespace(line));
+}
+
 int Session::TableWidth() const { return environment_.terminal.out_is_terminal ? environment_.terminal.width() : 0; }
 
 void Session::PrintJson(const Json& fields) const {

@@ -54,6 +54,8 @@ class Session {
   [[nodiscard]] bool CanAsk() const;
   // Asks "question [Y/n] " or "[y/N] " and takes an empty line as the capital letter. Only if CanAsk.
   [[nodiscard]] bool Ask(absl::string_view question, bool yes_by_default) const;
+  // Asks and returns the line that was typed, without blanks around it; empty at the end of the input. Only if CanAsk.
+  [[nodiscard]] std::string AskText(absl::string_view question) const;
   // What hints refer to; commands fill in what they are about.
   [[nodiscard]] ErrorContext& error_context() { return error_context_; }
   // Columns for a table: the terminal's, or no limit when stdout goes elsewhere.

@@ -99,14 +99,12 @@ void PrintPrice(Session& session, const v1::Job& job, const v1::Budget& budget) 
 
 // Nothing for public data.
 absl::StatusOr<std::optional<v1::Budget>> BudgetOf(Connection& connection, const v1::Job& job) {
-  absl::StatusOr<v1::Budget> budget = connection.GetBudget(absl::StrCat(job.spec().dataset(), "/budget"));
-  if (budget.ok()) {
-    return std::optional(*std::move(budget));
-  }
-  if (absl::IsNotFound(budget.status())) {
+  DPAR_ASSIGN_OR_RETURN(const v1::Dataset dataset, connection.GetDataset(job.spec().dataset()));
+  if (dataset.is_public()) {
     return std::optional<v1::Budget>();
   }
-  return budget.status();
+  DPAR_ASSIGN_OR_RETURN(v1::Budget budget, connection.GetBudget(dataset.population()));
+  return std::optional(std::move(budget));
 }
 
 absl::StatusOr<int> PrintDryRun(Session& session, Connection& connection, const v1::Job& job,

@@ -3,8 +3,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "client/cli/commands.h"
 #include "client/cli/digest_keys.h"
@@ -31,6 +34,7 @@ struct UploadArguments {
   std::string path;       // npz; or
   TableArguments tables;  // tables
   std::string name;
+  std::string population;
   std::optional<int64_t> classes;
   std::optional<double> cap_epsilon;
   std::optional<double> cap_delta;
@@ -51,6 +55,7 @@ v1::OpenUploadRequest OpenRequest(const UploadArguments& arguments, const std::s
   open.set_feature_count(sizes.feature_count);
   open.set_class_count(sizes.class_count);
   open.set_is_public(arguments.is_public);
+  open.set_population(arguments.population);
   if (arguments.cap_epsilon.has_value()) {
     open.set_cap_epsilon(*arguments.cap_epsilon);
   }
@@ -179,7 +184,7 @@ class UploadMeter {
 
 std::string CapOrigin(const UploadArguments& arguments, const v1::FinishUploadResponse& response) {
   if (response.budget_shared()) {
-    return "shared: the same content was uploaded before, and its budget goes on";
+    return "that of the population, whose budget goes on";
   }
   return arguments.cap_epsilon.has_value() || arguments.cap_delta.has_value() ? "as declared" : "the server's default";
 }
@@ -200,7 +205,8 @@ void PrintUploaded(Session& session, const v1::FinishUploadResponse& response, c
   if (dataset.is_public()) {
     session.out() << "cap         none: the data is declared public, and nothing is guaranteed about it\n";
   } else if (budget.has_value()) {
-    session.out() << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
+    session.out() << "population  " << budget->name() << "\n"
+                  << "cap         epsilon " << FormatNumber(budget->cap_epsilon()) << " at delta "
                   << FormatNumber(budget->cap_delta()) << " (" << cap_origin << ")\n";
   }
   session.out() << "import      " << FormatCount(report.edge_count()) << " edges kept; "
@@ -228,6 +234,60 @@ std::string KeepDigestKey(Session& session, const v1::FinishUploadResponse& resp
   return file.value_or("");
 }
 
+// The tenant's populations that a dataset may join. Empty where the token may not read them.
+std::vector<v1::Budget> OpenPopulations(Connection& connection, const std::string& tenant) {
+  absl::StatusOr<Connection::Budgets> all = connection.ListBudgets(tenant);
+  if (!all.ok()) {
+    return {};
+  }
+  std::erase_if(all->budgets, [](const v1::Budget& budget) { return !budget.merged_into().empty(); });
+  return std::move(all->budgets);
+}
+
+// Asks whose data it is, where someone can answer and nothing was said. Returns the ids of the populations that there
+// are, if none of them was chosen.
+absl::StatusOr<std::vector<std::string>> SettlePopulation(Session& session, const std::string& tenant,
+                                                          UploadArguments& arguments) {
+  std::vector<std::string> ids;
+  if (!arguments.population.empty()) {
+    DPAR_ASSIGN_OR_RETURN(arguments.population, session.Resolve("populations", arguments.population));
+    return ids;
+  }
+  if (arguments.is_public) {
+    return ids;
+  }
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  const std::vector<v1::Budget> populations = OpenPopulations(*connection, tenant);
+  for (const v1::Budget& population : populations) {
+    ids.push_back(IdOf(population.name()));
+  }
+  if (ids.empty()) {
+    return ids;
+  }
+  if (!session.CanAsk()) {
+    session.err() << "note: without --population these count as people of whom nothing was uploaded before, with a\n"
+                  << "budget of their own. If they are people of one of " << absl::StrJoin(ids, ", ")
+                  << ",\nname it: budgets belong to people, not to uploads.\n";
+    return ids;
+  }
+  session.err() << "Budgets belong to people. Is this a graph of the same people as one before?\n";
+  for (const v1::Budget& population : populations) {
+    session.err() << "  " << IdOf(population.name()) << ", "
+                  << FormatPercent(population.left_units(), population.cap_units()) << " of its cap left\n";
+  }
+  while (true) {
+    const std::string answer = session.AskText("Type its name, or press Enter for other people:");
+    if (answer.empty()) {
+      return ids;
+    }
+    if (std::find(ids.begin(), ids.end(), answer) != ids.end()) {
+      DPAR_ASSIGN_OR_RETURN(arguments.population, session.Resolve("populations", answer));
+      return std::vector<std::string>();
+    }
+    session.err() << "there is no population " << answer << "\n";
+  }
+}
+
 absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const PreparedUpload& prepared) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(""));
@@ -236,7 +296,8 @@ absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const Prep
     arguments.entry_bound = std::min(*prepared.most_entries(), info.limits().max_feature_entries());
   }
   DPAR_RETURN_IF_ERROR(CheckBounds(arguments, prepared, info.limits()));
-  if (!arguments.is_public) {
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> others, SettlePopulation(session, tenant, arguments));
+  if (!arguments.is_public && arguments.population.empty()) {
     const double cap = arguments.cap_epsilon.value_or(info.limits().default_cap_epsilon());
     session.err() << "cap: epsilon " << FormatNumber(cap) << " for all jobs together"
                   << (arguments.cap_epsilon.has_value() ? "" : " (the default; --cap-epsilon lowers it)") << "\n";
@@ -256,11 +317,11 @@ absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const Prep
   std::optional<v1::Budget> budget;
   if (!arguments.is_public) {
     // The dataset is sealed and its key is shown only once, so no later failure may hide it.
-    if (auto asked = connection->GetBudget(absl::StrCat(response->dataset().name(), "/budget")); asked.ok()) {
+    if (auto asked = connection->GetBudget(response->dataset().population()); asked.ok()) {
       budget = *std::move(asked);
     } else {
       session.err() << "note: the dataset is sealed, but its cap could not be asked for (" << asked.status().message()
-                    << ");\ndpar budget show " << IdOf(response->dataset().name()) << " shows it.\n";
+                    << ");\ndpar population show " << IdOf(response->dataset().population()) << " shows it.\n";
     }
   }
   if (!session.json()) {
@@ -273,6 +334,9 @@ absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const Prep
     json["digest_key_file"] = key_file;
   }
   json["budget_shared"] = response->budget_shared();
+  if (!others.empty() && !response->budget_shared()) {
+    json["other_populations"] = others;
+  }
   if (budget.has_value()) {
     json["budget"] = ResourceJson(*budget);
   }
@@ -282,6 +346,11 @@ absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const Prep
 }
 
 absl::Status CheckArguments(const UploadArguments& arguments) {
+  if (!arguments.population.empty() &&
+      (arguments.is_public || arguments.cap_epsilon.has_value() || arguments.cap_delta.has_value())) {
+    return InvalidField(
+        "population", "--population goes without --public, --cap-epsilon and --cap-delta: the population has its cap");
+  }
   if (!arguments.name.empty()) {
     DPAR_RETURN_IF_ERROR(ValidateId("name", arguments.name));
   }
@@ -317,6 +386,10 @@ CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string
   AddAcceptFlag(*command, arguments->tables);
   command->add_option("--name", arguments->name, "Id of the dataset (made by the server when left out)");
   command->add_option(
+      "--population", arguments->population,
+      "Id or full name of the population whose people\nthese are, if an earlier upload was about them:\n"
+      "its budget goes on. Left out, these are other\npeople with a budget of their own");
+  command->add_option(
       "--classes", arguments->classes,
       "Number of classes, unless the file states it as\nnum_classes. Public; never counted from labels");
   command->add_option("--cap-epsilon", arguments->cap_epsilon,
@@ -336,7 +409,7 @@ CLI::App* AddUpload(CLI::App& parent, const std::string& name, const std::string
   command->add_flag("--public", arguments->is_public,
                     "Declare the data public, for good: nothing is\nguaranteed about it");
   command->footer(Examples("  dpar " + words + " graph.npz --name " + (words == "upload" ? "demo" : "people") +
-                           " --cap-epsilon 4\n  dpar " + words +
+                           " --cap-epsilon 4\n  dpar " + words + " march.npz --population demo\n  dpar " + words +
                            " --schema people.schema.yaml --nodes customers.csv \\\n      --edges transfers.csv"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunUpload(s, *arguments); }; });
   return command;

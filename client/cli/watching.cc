@@ -103,7 +103,7 @@ void PrintEnd(Session& session, const v1::Job& job) {
   if (!job.failure().empty()) {
     session.out() << "why       " << job.failure() << "\n";
   }
-  session.out() << "next      dpar budget " << IdOf(job.spec().dataset()) << " --entries   (what it cost)\n";
+  session.out() << "next      dpar population " << IdOf(job.spec().dataset()) << " --entries   (what it cost)\n";
 }
 
 }  // namespace

@@ -82,6 +82,7 @@ Connection::Connection(std::shared_ptr<grpc::Channel> channel, std::string token
       training_(v1::TrainingService::NewStub(channel_)),
       budgets_(v1::BudgetService::NewStub(channel_)),
       operators_(v1::OperatorService::NewStub(channel_)),
+      overviews_(v1::OverviewService::NewStub(channel_)),
       server_(v1::ServerService::NewStub(channel_)) {}
 
 void Connection::Authorise(grpc::ClientContext& context) const {
@@ -218,17 +219,30 @@ absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& t
   return all;
 }
 
-absl::StatusOr<std::vector<v1::LedgerEntry>> Connection::ListLedgerEntries(const std::string& budget) {
+absl::StatusOr<std::vector<v1::PopulationUsage>> Connection::ListUsage(const std::string& tenant) {
+  return AllPages<v1::PopulationUsage>(
+      Below<v1::ListUsageRequest>(tenant),
+      [this](const auto& request) {
+        return Call(*overviews_, &v1::OverviewService::Stub::ListUsage, request, kCallTimeout);
+      },
+      [](const auto& page) -> const auto& { return page.usage(); });
+}
+
+absl::StatusOr<v1::Budget> Connection::MergePopulation(const v1::MergePopulationRequest& request) {
+  return Call(*budgets_, &v1::BudgetService::Stub::MergePopulation, request, kCallTimeout);
+}
+
+absl::StatusOr<std::vector<v1::LedgerEntry>> Connection::ListLedgerEntries(const std::string& population) {
   return AllPages<v1::LedgerEntry>(
-      Below<v1::ListLedgerEntriesRequest>(budget),
+      Below<v1::ListLedgerEntriesRequest>(population),
       [this](const auto& request) {
         return Call(*budgets_, &v1::BudgetService::Stub::ListLedgerEntries, request, kCallTimeout);
       },
       [](const auto& page) -> const auto& { return page.entries(); });
 }
 
-absl::StatusOr<v1::VerifyChainResponse> Connection::VerifyChain(const std::string& budget) {
-  return VerifyChain(Named<v1::VerifyChainRequest>(budget));
+absl::StatusOr<v1::VerifyChainResponse> Connection::VerifyChain(const std::string& population) {
+  return VerifyChain(Named<v1::VerifyChainRequest>(population));
 }
 
 absl::StatusOr<v1::VerifyChainResponse> Connection::VerifyChain(const v1::VerifyChainRequest& request) {

@@ -18,6 +18,7 @@
 #include "dpar/v1/budget.grpc.pb.h"
 #include "dpar/v1/dataset.grpc.pb.h"
 #include "dpar/v1/operator.grpc.pb.h"
+#include "dpar/v1/overview.grpc.pb.h"
 #include "dpar/v1/server.grpc.pb.h"
 #include "dpar/v1/training.grpc.pb.h"
 
@@ -66,8 +67,11 @@ class Connection {
     std::optional<v1::Budget> fullest;
   };
   absl::StatusOr<Budgets> ListBudgets(const std::string& tenant);
-  absl::StatusOr<std::vector<v1::LedgerEntry>> ListLedgerEntries(const std::string& budget);
-  absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const std::string& budget);
+  // Populations with their datasets, and what each of these has posted; all list pages, of a tenant or of all.
+  absl::StatusOr<std::vector<v1::PopulationUsage>> ListUsage(const std::string& tenant);
+  absl::StatusOr<v1::Budget> MergePopulation(const v1::MergePopulationRequest& request);
+  absl::StatusOr<std::vector<v1::LedgerEntry>> ListLedgerEntries(const std::string& population);
+  absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const std::string& population);
   // Also against an entry that is known from elsewhere.
   absl::StatusOr<v1::VerifyChainResponse> VerifyChain(const v1::VerifyChainRequest& request);
 
@@ -108,6 +112,7 @@ class Connection {
   std::unique_ptr<v1::TrainingService::Stub> training_;
   std::unique_ptr<v1::BudgetService::Stub> budgets_;
   std::unique_ptr<v1::OperatorService::Stub> operators_;
+  std::unique_ptr<v1::OverviewService::Stub> overviews_;
   std::unique_ptr<v1::ServerService::Stub> server_;
 };
 

@@ -280,7 +280,7 @@ Check CheckLedger(const Statement& statement) {
   }
   std::string detail =
       absl::StrFormat("%d units at order %d, entry %d of %s, cap epsilon %.10g at delta %.10g", *units, statement.order,
-                      statement.ledger_sequence, statement.budget, statement.cap_epsilon, statement.cap_delta);
+                      statement.ledger_sequence, statement.population, statement.cap_epsilon, statement.cap_delta);
   if (*cap != statement.cap_units) {
     return failed(absl::StrCat("the cap is ", *cap, " units, the certificate says ", statement.cap_units));
   }
@@ -304,7 +304,7 @@ Check CheckEntry(const Statement& statement) {
   if (!IsStoredEvent(statement.entry_event, statement.plan.event())) {
     return {"ledger entry", false, "the event of the ledger's entry is not the certificate's"};
   }
-  const std::string hash = ChainedEntryHash({.budget_id = statement.budget_id,
+  const std::string hash = ChainedEntryHash({.population = statement.population,
                                              .previous_hash = statement.previous_hash,
                                              .sequence = statement.ledger_sequence,
                                              .time_microseconds = statement.entry_time_microseconds,

@@ -276,7 +276,7 @@ TEST_F(CertificateTest, ADeltaThatIsNotBelowOneOverTheNodesIsSaidPlainly) {
 TEST_F(CertificateTest, ALedgerEntryOfAnotherJobPriceOrEventIsRefused) {
   const std::function<void(Statement&)> kChanges[] = {
       [](Statement& s) { s.job = "tenants/acme/jobs/j-2"; },
-      [](Statement& s) { s.budget_id = "another"; },
+      [](Statement& s) { s.population += "-2"; },
       [](Statement& s) { s.previous_hash = Sha256Hex("another"); },
       [](Statement& s) { s.ledger_sequence += 1; },
       [](Statement& s) { s.entry_time_microseconds += 1; },
@@ -317,7 +317,7 @@ TEST_F(CertificateTest, ALedgerEntryOfAnotherJobPriceOrEventIsRefused) {
 TEST_F(CertificateTest, TheHashOfALedgerEntryIsDocumented) {
   // By hand: sha256 of "19:dpar ledger entry 1;6:budget;0:;1:1;1:2;1:3;3:job;5:actor;1:4;19:0.10000000000000001;
   // 22:1.0000000000000001e-05;5:event;0:;1:5;".
-  EXPECT_EQ(ChainedEntryHash({.budget_id = "budget",
+  EXPECT_EQ(ChainedEntryHash({.population = "budget",
                               .previous_hash = "",
                               .sequence = 1,
                               .time_microseconds = 2,

@@ -10,7 +10,7 @@ std::string ChainedEntryHash(const ChainedEntry& entry) {
   std::string bytes;
   const auto add = [&bytes](absl::string_view field) { absl::StrAppend(&bytes, field.size(), ":", field, ";"); };
   add("dpar ledger entry 1");
-  add(entry.budget_id);
+  add(entry.population);
   add(entry.previous_hash);
   add(absl::StrCat(entry.sequence));
   add(absl::StrCat(entry.time_microseconds));

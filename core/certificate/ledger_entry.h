@@ -11,7 +11,7 @@ namespace dpar {
 
 // An entry's columns as stored, and the hash of the entry before it. The caller owns the texts.
 struct ChainedEntry {
-  absl::string_view budget_id;
+  absl::string_view population;
   absl::string_view previous_hash;  // empty before the first
   int64_t sequence = 0;
   int64_t time_microseconds = 0;  // since 1970

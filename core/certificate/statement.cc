@@ -67,10 +67,12 @@ constexpr const char* kProgress =
     "it "
     "is shown is wall-clock time";
 constexpr const char* kIdenticalDatasets =
-    "ledger shows which datasets of the tenant have the same content, because those share a budget; a private dataset "
-    "is none whose content the tenant declared public before";
+    "ledger shows which datasets of the tenant are about the same people, as its owner declared or because their "
+    "content is the same; a private dataset is none whose content the tenant declared public before";
 constexpr const char* kBudgetScope =
-    "one budget for all identical content of the tenant; content that differs in any way has a budget of its own";
+    "one budget for all people of the population as of this entry, each of whom is at most one node in each version of "
+    "the data that its owner placed in it: what is learnt about a person from all of these versions together stays "
+    "within the cap; whoever is in another population has a budget of its own there";
 
 std::string Relation(const v1::Plan& plan) {
   return plan.has_max_degree() ? absl::StrCat(kRelation, kPromisedDegree, plan.max_degree(), kPromiseOrigin)
@@ -79,13 +81,14 @@ std::string Relation(const v1::Plan& plan) {
 
 // The degree promise stands between the two.
 constexpr const char* kCapRelation =
-    "all jobs charged to this budget together, under the relation of node removal in zero-out form";
+    "all jobs charged to this population together, under the relation of node removal in zero-out form, applied to one "
+    "person in every version at once";
 constexpr const char* kEveryGraph =
-    ", for every graph; a degree promise that is declared for the same content later narrows that to graphs that keep "
-    "it";
+    ", for every graph; a degree promise that is declared for the same population later narrows that to graphs that "
+    "keep it";
 constexpr const char* kPromisedGraphs = ", for graphs in which no node has more than ";
 constexpr const char* kCapPromiseOrigin =
-    " neighbours, the smallest degree promise that was declared for this content: jobs that read training edges are "
+    " neighbours, the smallest degree promise that was declared for this population: jobs that read training edges are "
     "priced under such degree promises, and may be charged before this one or after it. About other graphs the cap "
     "says "
     "something only while none is charged; a smaller degree promise that is declared later narrows it further";
@@ -121,9 +124,9 @@ Json Unprotected(const Statement& statement) {
   if (statement.max_degree > 0) {
     add("degree promise D", statement.max_degree);
   }
-  // Also where this dataset has no degree promise: the same content was checked against it.
+  // Also where this dataset has no degree promise: it is another version's.
   if (statement.cap_max_degree > 0) {
-    add("smallest degree promise for this content", statement.cap_max_degree);
+    add("smallest degree promise for this population", statement.cap_max_degree);
   }
   return list;
 }
@@ -184,7 +187,7 @@ Json Ledger(const Statement& statement) {
   if (statement.is_public) {
     return nullptr;
   }
-  return {{"budget", statement.budget},
+  return {{"population", statement.population},
           {"scope", kBudgetScope},
           {"cap_epsilon", statement.cap_epsilon},
           {"cap_delta", statement.cap_delta},
@@ -199,7 +202,6 @@ Json Ledger(const Statement& statement) {
            {{"sequence", statement.ledger_sequence},
             {"hash", statement.ledger_hash},
             {"previous_hash", statement.previous_hash},
-            {"budget_id", statement.budget_id},
             {"time_microseconds", statement.entry_time_microseconds},
             {"kind", "POST"},
             {"actor", statement.entry_actor},
@@ -262,7 +264,7 @@ Json Predicate(const Statement& statement) {
 
 void ReadLedger(JsonFields& fields, Statement& statement) {
   fields.Read("/predicate/accountant/epsilon", statement.accountant_epsilon);
-  fields.Read("/predicate/ledger/budget", statement.budget);
+  fields.Read("/predicate/ledger/population", statement.population);
   fields.Read("/predicate/ledger/cap_epsilon", statement.cap_epsilon);
   fields.Read("/predicate/ledger/cap_delta", statement.cap_delta);
   if (!fields.IsNull("/predicate/ledger/cap_max_degree")) {
@@ -276,7 +278,6 @@ void ReadLedger(JsonFields& fields, Statement& statement) {
   fields.Read("/predicate/ledger/entry/sequence", statement.ledger_sequence);
   fields.Read("/predicate/ledger/entry/hash", statement.ledger_hash);
   fields.Read("/predicate/ledger/entry/previous_hash", statement.previous_hash);
-  fields.Read("/predicate/ledger/entry/budget_id", statement.budget_id);
   fields.Read("/predicate/ledger/entry/time_microseconds", statement.entry_time_microseconds);
   fields.Read("/predicate/ledger/entry/actor", statement.entry_actor);
   fields.Read("/predicate/ledger/entry/attempt", statement.entry_attempt);

@@ -40,20 +40,20 @@ struct Statement {
   int64_t accountant_version = kAccountantVersion;
   std::optional<v1::Evaluation> evaluation;  // exactly when plan.evaluation is
 
-  // The ledger entry that paid for it. Empty budget for public data.
-  std::string budget;  // tenants/{t}/datasets/{d}/budget
+  // The ledger entry that paid for it. Empty population for public data.
+  std::string population;  // tenants/{t}/populations/{p}
   int64_t ledger_sequence = 0;
   std::string ledger_hash;
   double cap_epsilon = 0;
   double cap_delta = 0;
-  // The smallest degree promise of a dataset with this budget; 0: none. The cap is about graphs that keep it.
+  // The smallest degree promise of the population's datasets; 0: none. The cap is about graphs that keep it.
   int64_t cap_max_degree = 0;
   int64_t order = 0;
   int64_t units = 0;  // the job's price; plan.price_units repeats it
-  // What the budget's jobs had spent before this one, and what they may spend; then what else the entry's hash covers.
+  // What the population's jobs had spent before this one, and what they may spend; then what else the entry's hash
+  // covers.
   int64_t units_before = 0;
   int64_t cap_units = 0;
-  std::string budget_id;
   std::string previous_hash;
   int64_t entry_time_microseconds = 0;
   std::string entry_actor;

@@ -124,7 +124,6 @@ absl::Status ValidateEntry(const Statement& statement) {
   DPAR_RETURN_IF_ERROR(ValidateSha256(path + ".hash", statement.ledger_hash));
   DPAR_RETURN_IF_ERROR(ValidateRange(path + ".sequence", statement.ledger_sequence, 1, kLargest));
   DPAR_RETURN_IF_ERROR(ValidateSha256(path + ".previous_hash", statement.previous_hash));
-  DPAR_RETURN_IF_ERROR(ValidateText(path + ".budget_id", statement.budget_id));
   DPAR_RETURN_IF_ERROR(ValidateRange(path + ".time_microseconds", statement.entry_time_microseconds, 0, kLargest));
   DPAR_RETURN_IF_ERROR(ValidateText(path + ".actor", statement.entry_actor));
   DPAR_RETURN_IF_ERROR(ValidateRange(path + ".attempt", statement.entry_attempt, 0, kLargest));
@@ -145,8 +144,8 @@ absl::Status ValidatePromises(const Statement& statement) {
     return InvalidField("predicate.mechanism.plan.max_degree",
                         "predicate.mechanism.plan.max_degree must be that of dataset.max_degree");
   }
-  DPAR_RETURN_IF_ERROR(
-      ValidateRange("predicate.ledger.cap_max_degree", statement.cap_max_degree, 0, statement.is_public ? 0 : slots));
+  DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.cap_max_degree", statement.cap_max_degree, 0,
+                                     statement.is_public ? 0 : kMaxSize));
   const bool within =
       statement.max_degree == 0 || (statement.cap_max_degree > 0 && statement.cap_max_degree <= statement.max_degree);
   if (!statement.is_public && !within) {
@@ -157,8 +156,10 @@ absl::Status ValidatePromises(const Statement& statement) {
 }
 
 absl::Status ValidateLedger(const Statement& statement) {
-  if (statement.budget != statement.dataset + "/budget") {
-    return InvalidField("predicate.ledger.budget", "predicate.ledger.budget must be that of dataset.name");
+  DPAR_RETURN_IF_ERROR(ValidateName("predicate.ledger.population", statement.population, "tenants/*/populations/*"));
+  if (TenantOf(statement.population) != TenantOf(statement.dataset)) {
+    return InvalidField("predicate.ledger.population",
+                        "predicate.ledger.population must be of the tenant of dataset.name");
   }
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.cap_units", statement.cap_units, 0, kMaxUnits));
   DPAR_RETURN_IF_ERROR(ValidateRange("predicate.ledger.units", statement.units, 0, kMaxUnits));

@@ -172,7 +172,6 @@ TEST(StatementTest, ComesBackWithEveryField) {
   EXPECT_EQ(again.dataset_digest, statement.dataset_digest);
   EXPECT_EQ(again.sizes, statement.sizes);
   EXPECT_FALSE(again.is_public);
-  EXPECT_EQ(again.budget, statement.budget);
   EXPECT_EQ(again.ledger_sequence, 5);
   EXPECT_EQ(again.ledger_hash, statement.ledger_hash);
   EXPECT_EQ(again.cap_epsilon, 8);
@@ -181,7 +180,7 @@ TEST(StatementTest, ComesBackWithEveryField) {
   EXPECT_EQ(again.units, statement.units);
   EXPECT_EQ(again.units_before, 1234567);
   EXPECT_EQ(again.cap_units, statement.cap_units);
-  EXPECT_EQ(again.budget_id, "0123456789abcdef");
+  EXPECT_EQ(again.population, "tenants/acme/populations/citations");
   EXPECT_EQ(again.previous_hash, statement.previous_hash);
   EXPECT_EQ(again.entry_time_microseconds, 1767323045123456);
   EXPECT_EQ(again.entry_actor, "worker");
@@ -261,7 +260,7 @@ TEST(StatementTest, NamesTheDatasetsPromiseWhateverTheMethod) {
   ASSERT_EQ(predicate["unprotected"].size(), 16U);
   EXPECT_EQ(predicate["unprotected"][14], (Json{{"quantity", "degree promise D"}, {"value", 70}}));
   EXPECT_EQ(predicate["unprotected"][15],
-            (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
+            (Json{{"quantity", "smallest degree promise for this population"}, {"value", 50}}));
   EXPECT_THAT(predicate["ledger"]["cap_relation"].get<std::string>(),
               HasSubstr(", for graphs in which no node has more than 50 neighbours, the smallest degree promise"));
   EXPECT_EQ(predicate["neighbour_relation"], ExampleJson()["predicate"]["neighbour_relation"])
@@ -273,7 +272,7 @@ TEST(StatementTest, ListsAPromiseThatOnlyAnotherDatasetWithThisContentHas) {
   statement.cap_max_degree = 50;
   const Json list = Json::parse(StatementToJson(statement))["predicate"]["unprotected"];
   ASSERT_EQ(list.size(), 15U);
-  EXPECT_EQ(list[14], (Json{{"quantity", "smallest degree promise for this content"}, {"value", 50}}));
+  EXPECT_EQ(list[14], (Json{{"quantity", "smallest degree promise for this population"}, {"value", 50}}));
   // Public data has no budget that would know of others.
   Statement open = ExamplePublicStatement();
   open.max_degree = 50;
@@ -290,7 +289,7 @@ TEST(StatementTest, RefusesPromisesThatContradictOneAnother) {
   };
   refused("predicate.ledger.cap_max_degree", 70, 71);
   refused("predicate.ledger.cap_max_degree", 70, 0);
-  refused("predicate.ledger.cap_max_degree", 0, 2996);
+  refused("predicate.ledger.cap_max_degree", 0, (int64_t{1} << 31) + 1);
   refused("predicate.dataset.max_degree", 2996, 50);
   // Another dataset with this content may have one.
   Statement other = ExampleStatement();
@@ -308,11 +307,11 @@ TEST(StatementTest, StatesWhatWasUsedOfTheCapAndWhatTheEntrysHashCovers) {
   const Statement statement = ExampleStatement();
   const Json ledger = ExampleJson()["predicate"]["ledger"];
   EXPECT_THAT(Keys(ledger),
-              ElementsAre("budget", "scope", "cap_epsilon", "cap_delta", "cap_max_degree", "cap_relation", "order",
+              ElementsAre("population", "scope", "cap_epsilon", "cap_delta", "cap_max_degree", "cap_relation", "order",
                           "cap_units", "units_before", "units", "units_after", "entry", "checkpoint"));
   EXPECT_EQ(ledger["units_after"], 1234567 + statement.units);
-  EXPECT_THAT(Keys(ledger["entry"]), ElementsAre("sequence", "hash", "previous_hash", "budget_id", "time_microseconds",
-                                                 "kind", "actor", "attempt", "event"));
+  EXPECT_THAT(Keys(ledger["entry"]), ElementsAre("sequence", "hash", "previous_hash", "time_microseconds", "kind",
+                                                 "actor", "attempt", "event"));
   EXPECT_EQ(ledger["entry"]["kind"], "POST");
   EXPECT_THAT(ledger["entry"]["event"].get<std::string>(), HasSubstr("\"noiseStddev\":"));
   Json json = ExampleJson();
@@ -346,7 +345,7 @@ TEST(StatementTest, PromisesNothingForPublicData) {
   EXPECT_THAT(json["predicate"]["random_source"].get<std::string>(), StartsWith("not private"));
   const Statement again = StatementFromJson(StatementToJson(statement)).value();
   EXPECT_TRUE(again.is_public);
-  EXPECT_EQ(again.budget, "");
+  EXPECT_EQ(again.population, "");
 }
 
 TEST(StatementTest, SaysThatNoiseWasOffAndTakesItForPublicDataOnly) {

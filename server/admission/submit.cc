@@ -23,15 +23,15 @@ namespace dpar {
 namespace {
 
 struct PlanningBasis {
-  StoredDataset dataset;
+  v1::Dataset dataset;
   std::optional<Account> account;  // none for public data
 };
 
 absl::StatusOr<PlanningBasis> LoadBasis(Transaction& transaction, const std::string& dataset) {
   PlanningBasis basis;
   DPAR_ASSIGN_OR_RETURN(basis.dataset, GetDataset(transaction, dataset));
-  if (!basis.dataset.budget_id.empty()) {
-    DPAR_ASSIGN_OR_RETURN(basis.account, LoadAccount(transaction, basis.dataset.budget_id));
+  if (!basis.dataset.population().empty()) {
+    DPAR_ASSIGN_OR_RETURN(basis.account, LoadAccount(transaction, basis.dataset.population()));
   }
   return basis;
 }
@@ -45,10 +45,10 @@ absl::Status CheckInService(const v1::Dataset& dataset) {
                    {{"resource", dataset.name()}});
 }
 
-// The dataset and budget that the plan was made from must not have changed.
-absl::Status CheckBasis(const StoredDataset& dataset, const PlannedJob& planned) {
-  DPAR_RETURN_IF_ERROR(CheckInService(dataset.dataset));
-  return dataset.budget_id == planned.stored.budget_id
+// The dataset and population that the plan was made from must not have changed.
+absl::Status CheckBasis(const v1::Dataset& dataset, const PlannedJob& planned) {
+  DPAR_RETURN_IF_ERROR(CheckInService(dataset));
+  return dataset.population() == planned.stored.population
              ? absl::OkStatus()
              : MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
                          "the dataset changed while the job was planned; try again");
@@ -99,7 +99,7 @@ absl::StatusOr<double> DeltaFor(const PlanningBasis& basis) {
   if (basis.account.has_value()) {
     return basis.account->terms.cap_delta;
   }
-  return DefaultDelta(basis.dataset.dataset.node_count());
+  return DefaultDelta(basis.dataset.node_count());
 }
 
 // A larger delta would weaken what the cap promises, and near 1/N it permits publishing whole nodes.
@@ -107,10 +107,11 @@ absl::Status CheckDelta(double delta, double most) {
   if (delta <= most) {
     return absl::OkStatus();
   }
-  return MakeError(absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD,
-                   absl::StrFormat("delta %g is above %g, the delta of the dataset's cap; leave it out or ask for less",
-                                   delta, most),
-                   {{"field", "delta"}, {"max_delta", absl::StrCat(most)}});
+  return MakeError(
+      absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD,
+      absl::StrFormat("delta %g is above %g, the delta of the population's cap; leave it out or ask for less", delta,
+                      most),
+      {{"field", "delta"}, {"max_delta", absl::StrCat(most)}});
 }
 
 absl::StatusOr<v1::Job> AsStored(Transaction& transaction, const std::string& name) {
@@ -136,7 +137,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   DPAR_ASSIGN_OR_RETURN(const PlanningBasis basis, ReadFrom(database, [&](Transaction& transaction) {
                           return LoadBasis(transaction, spec.dataset());
                         }));
-  const v1::Dataset& dataset = basis.dataset.dataset;
+  const v1::Dataset& dataset = basis.dataset;
   DPAR_RETURN_IF_ERROR(CheckInService(dataset));
   if (spec.non_private() && !dataset.is_public()) {
     return PublicOnly("non_private", "trains without noise");
@@ -146,7 +147,7 @@ absl::StatusOr<PlannedJob> PlanJob(Database& database, const v1::TrainingSpec& s
   }
   PlannedJob planned;
   v1::Job& job = planned.stored.job;
-  planned.stored.budget_id = basis.dataset.budget_id;
+  planned.stored.population = basis.dataset.population();
   *job.mutable_spec() = spec;
   if (!spec.has_delta() && !spec.non_private()) {
     DPAR_ASSIGN_OR_RETURN(const double delta, DeltaFor(basis));
@@ -192,7 +193,7 @@ absl::Status CheckPlannedJob(Transaction& transaction, PlannedJob& planned) {
     return absl::OkStatus();
   }
   SetLeft(*basis.account, basis.account->used_units() + job.plan().price_units(), planned.stored.job);
-  return ExplainRefusal(CheckAdmission(transaction, planned.stored.budget_id, *planned.price), planned.stored.job);
+  return ExplainRefusal(CheckAdmission(transaction, planned.stored.population, *planned.price), planned.stored.job);
 }
 
 JobRequest MakeJobRequest(const v1::CreateJobRequest& request) {
@@ -209,7 +210,7 @@ absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& pl
                                   int64_t max_queued, const EntryContext& context) {
   StoredJob stored = planned.stored;
   v1::Job& job = stored.job;
-  DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, LockDataset(transaction, job.spec().dataset()));
+  DPAR_ASSIGN_OR_RETURN(const v1::Dataset dataset, LockDataset(transaction, job.spec().dataset()));
   DPAR_RETURN_IF_ERROR(CheckBasis(dataset, planned));
   DPAR_RETURN_IF_ERROR(CheckQueueLimit(transaction, job.spec().dataset(), max_queued));
   job.set_name(request.name);
@@ -218,7 +219,7 @@ absl::StatusOr<v1::Job> SubmitJob(Transaction& transaction, const PlannedJob& pl
   stored.fingerprint = request.key.fingerprint;
   if (planned.price.has_value()) {
     const absl::StatusOr<Account> account =
-        Reserve(transaction, stored.budget_id, request.name, *planned.price, context);
+        Reserve(transaction, stored.population, request.name, *planned.price, context);
     DPAR_RETURN_IF_ERROR(ExplainRefusal(account.status(), job));
     SetLeft(*account, account->used_units(), job);
   }
@@ -267,8 +268,8 @@ absl::StatusOr<v1::Job> CancelJob(Transaction& transaction, const std::string& n
       return AsStored(transaction, name);
     case v1::Job::QUEUED: {
       Settlement settlement = Settlement::kVoided;
-      if (!stored.budget_id.empty()) {
-        DPAR_ASSIGN_OR_RETURN(settlement, VoidOrPost(transaction, stored.budget_id, name, stored.openings,
+      if (!stored.population.empty()) {
+        DPAR_ASSIGN_OR_RETURN(settlement, VoidOrPost(transaction, stored.population, name, stored.openings,
                                                      "cancelled in the queue", context));
       }
       DPAR_SEAM("queue-voided");

@@ -18,10 +18,10 @@
 namespace dpar {
 namespace {
 
-using testing::kBudget;
 using testing::kDataset;
 using testing::kJob;
 using testing::kLimits;
+using testing::kPopulation;
 
 using Entry = v1::LedgerEntry;
 using ::testing::ElementsAre;
@@ -57,7 +57,7 @@ TEST_F(SubmitTest, AJobsDeltaIsAtMostItsCaps) {
   EXPECT_EQ(GetErrorInfo(status)->reason(), "INVALID_FIELD");
   EXPECT_EQ(GetErrorInfo(status)->metadata().at("field"), "delta");
   EXPECT_EQ(GetErrorInfo(status)->metadata().at("max_delta"), "1e-05");
-  EXPECT_EQ(status.message(), "delta 0.3 is above 1e-05, the delta of the dataset's cap; leave it out or ask for less");
+  EXPECT_EQ(status.message(), "delta 0.3 is above 1e-05, the delta of the population's cap; leave it out or ask for less");
   spec.set_delta(std::nextafter(1e-5, 1));
   EXPECT_FALSE(Submit(spec).ok());
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN));
@@ -111,9 +111,10 @@ TEST_F(SubmitTest, AJobIsNotQueuedOnADatasetThatWasDeletedWhileItWasPlanned) {
 
 TEST_F(SubmitTest, WhatIsLeftIsCountedWhenTheJobIsQueuedNotWhenItWasPlanned) {
   const PlannedJob planned = *PlanJob(store_.database(), Spec(), kLimits);
-  ASSERT_TRUE(Write([&](Transaction& t) {
-                return Reserve(t, kBudget, "tenants/acme/jobs/other", *planned.price, {"token", absl::Now()}).status();
-              }).ok());
+  ASSERT_TRUE(
+      Write([&](Transaction& t) {
+        return Reserve(t, kPopulation, "tenants/acme/jobs/other", *planned.price, {"token", absl::Now()}).status();
+      }).ok());
   const v1::Job job = *Submit(planned);
   EXPECT_EQ(job.plan().left_units(), MakeBudgetTerms(8, 1e-5)->cap_units - 2 * job.plan().price_units());
 }
@@ -140,20 +141,21 @@ TEST_F(SubmitTest, ARefusedJobIsNotQueued) {
 class SubmitOnceTest : public ::testing::TestWithParam<testing::Engine> {
  protected:
   void SetUp() override {
-    StoredDataset dataset;
-    dataset.dataset.set_name(kDataset);
-    dataset.dataset.set_node_count(300);
-    dataset.dataset.set_feature_count(40);
-    dataset.dataset.set_class_count(3);
-    dataset.dataset.set_content_digest(std::string(64, 'a'));
-    dataset.budget_id = kBudget;
-    ASSERT_TRUE(store_.database()
-                    .Write([&](Transaction& t) -> absl::Status {
-                      DPAR_RETURN_IF_ERROR(InsertTenant(t, "acme", "k", absl::Now()));
-                      DPAR_RETURN_IF_ERROR(OpenBudget(t, kBudget, *MakeBudgetTerms(1, 1e-5), {"server", absl::Now()}));
-                      return InsertDataset(t, dataset, 10);
-                    })
-                    .ok());
+    v1::Dataset dataset;
+    dataset.set_name(kDataset);
+    dataset.set_node_count(300);
+    dataset.set_feature_count(40);
+    dataset.set_class_count(3);
+    dataset.set_content_digest(std::string(64, 'a'));
+    dataset.set_population(kPopulation);
+    ASSERT_TRUE(
+        store_.database()
+            .Write([&](Transaction& t) -> absl::Status {
+              DPAR_RETURN_IF_ERROR(InsertTenant(t, "acme", "k", absl::Now()));
+              DPAR_RETURN_IF_ERROR(OpenBudget(t, kPopulation, *MakeBudgetTerms(1, 1e-5), {"server", absl::Now()}));
+              return InsertDataset(t, dataset, 10);
+            })
+            .ok());
     request_.set_parent("tenants/acme");
     request_.set_request_id("r");
     request_.mutable_spec()->set_dataset(kDataset);
@@ -168,7 +170,7 @@ class SubmitOnceTest : public ::testing::TestWithParam<testing::Engine> {
     return ReadFrom(store_.database(), [&](Transaction& t) { return RecallJob(t, MakeJobRequest(request)); });
   }
   size_t Reservations() {
-    return ReadFrom(store_.database(), [](Transaction& t) { return ListEntries(t, kBudget, 1, 100); })->size();
+    return ReadFrom(store_.database(), [](Transaction& t) { return ListEntries(t, kPopulation, 1, 100); })->size();
   }
 
   testing::TemporaryStore store_{GetParam()};

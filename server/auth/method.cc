@@ -26,6 +26,7 @@ constexpr std::array kMethods = {
     Method{"TrainingService/GetCertificate", Access::kRead, v1::DOWNLOAD},
     Method{"BudgetService/GetBudget", Access::kRead, v1::READ, kLooks},
     Method{"BudgetService/ListBudgets", Access::kRead, v1::READ, kLooks},
+    Method{"BudgetService/MergePopulation", Access::kAdminister, v1::ADMINISTER},
     Method{"BudgetService/ListLedgerEntries", Access::kRead, v1::READ, kLooks},
     Method{"BudgetService/VerifyChain", Access::kRead, v1::READ, kLooks},
     Method{"OperatorService/CreateTenant", Access::kOperate, v1::ADMINISTER},

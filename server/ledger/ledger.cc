@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -15,45 +16,16 @@
 #include "core/status_macros.h"
 #include "core/validate.h"
 #include "server/ledger/entries.h"
+#include "server/resource_name.h"
 #include "server/store/datasets.h"
 #include "server/store/message_text.h"
 
 namespace dpar {
 namespace {
 
-// Appends an entry (sequence, time, actor and hash are set here) and writes `account`, whose sums the caller has set.
-// The stored head must be the entry before: even without a lock, no update is lost.
-absl::StatusOr<v1::LedgerEntry> Append(Transaction& transaction, const std::string& budget_id, Account& account,
-                                       StoredEntry stored, const EntryContext& context) {
-  v1::LedgerEntry& entry = stored.entry;
-  const std::string& event_text = stored.event_text;
-  const int64_t time = absl::ToUnixMicros(context.time);
-  entry.set_sequence(account.head_sequence + 1);
-  *entry.mutable_time() = ToTimestamp(time);
-  entry.set_actor(context.actor);
-  entry.set_hash(EntryHash(budget_id, account.head_hash, entry, event_text));
-  account.head_sequence = entry.sequence();
-  account.head_hash = entry.hash();
-  DPAR_RETURN_IF_ERROR(CheckEntry(stored, budget_id));
-  DPAR_RETURN_IF_ERROR(CheckAccount(account, budget_id));
-  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne(
-      "INSERT INTO ledger_entries (budget_id, sequence, time, kind, job, actor, units, epsilon, delta, event, reason, "
-      "attempt, hash) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
-      {budget_id, entry.sequence(), time, int64_t{entry.kind()}, TextOrNull(entry.job()), entry.actor(), entry.units(),
-       entry.epsilon(), entry.delta(), event_text, entry.reason(), int64_t{entry.attempt()}, entry.hash()},
-      CorruptBudget("a ledger entry was not written", budget_id)));
-  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne(
-      "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
-      "live_events = $6, head_sequence = $7, head_hash = $8 WHERE id = $1 AND head_sequence + 1 = $7",
-      {budget_id, account.terms.cap_epsilon, account.terms.cap_units, account.posted_units, account.reserved_units,
-       account.live_events, account.head_sequence, account.head_hash},
-      CorruptBudget("a budget changed while it was written", budget_id)));
-  return std::move(entry);
-}
-
-absl::StatusOr<StoredEntry> OpenReservation(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<StoredEntry> OpenReservation(Transaction& transaction, const std::string& population,
                                             const std::string& job_name) {
-  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> entries, LoadEntriesOfJob(transaction, budget_id, job_name));
+  DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> entries, LoadEntriesOfJob(transaction, population, job_name));
   if (entries.size() != 1 || entries[0].entry.kind() != v1::LedgerEntry::RESERVE) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::JOB_ENDED,
                      absl::StrCat(job_name, " has no open reservation"), {{"resource", job_name}});
@@ -62,9 +34,9 @@ absl::StatusOr<StoredEntry> OpenReservation(Transaction& transaction, const std:
 }
 
 // `account` is the locked one.
-absl::StatusOr<Posted> PostOn(Transaction& transaction, const std::string& budget_id, const Account& account,
+absl::StatusOr<Posted> PostOn(Transaction& transaction, const std::string& population, const Account& account,
                               const std::string& job_name, int attempt, const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, budget_id, job_name));
+  DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, population, job_name));
   v1::LedgerEntry& entry = stored.entry;
   entry.set_kind(v1::LedgerEntry::POST);
   entry.set_attempt(attempt);
@@ -74,16 +46,9 @@ absl::StatusOr<Posted> PostOn(Transaction& transaction, const std::string& budge
   posted.account.posted_units += entry.units();
   posted.previous_hash = account.head_hash;
   posted.event_text = stored.event_text;
-  DPAR_ASSIGN_OR_RETURN(posted.entry, Append(transaction, budget_id, posted.account, std::move(stored), context));
+  DPAR_ASSIGN_OR_RETURN(posted.entry, Append(transaction, population, posted.account, std::move(stored), context));
   posted.entry.clear_event();
   return posted;
-}
-
-// Literals, as in the index that holds exactly these entries.
-absl::StatusOr<int64_t> CountOpenedVoids(Transaction& transaction, const std::string& budget_id) {
-  static_assert(v1::LedgerEntry::VOID == 4);
-  return transaction.QueryInt("SELECT COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND kind = 4 AND attempt > 0",
-                              {budget_id});
 }
 
 double PercentOf(int64_t units, int64_t cap_units) {
@@ -112,22 +77,61 @@ absl::Status BudgetExhausted(const Account& account, const Price& price, int64_t
        {"largest_admissible_epsilon", absl::StrFormat("%.17g", largest)}});
 }
 
-absl::Status CheckAdmission(const std::string& budget_id, const Account& account, const Price& price) {
+absl::Status CheckAdmission(const std::string& population, const Account& account, const Price& price) {
   if (!account.frozen_reason.empty()) {
-    return BudgetFrozen(budget_id, account.frozen_reason);
+    return BudgetFrozen(population, account.frozen_reason);
   }
-  if (price.order != account.terms.order) {
-    return InvalidField("price", "the price was made for a budget of another order");
+  if (!account.closed_reason.empty()) {
+    return PopulationClosed(population, account);
+  }
+  // The cap's delta may have been lowered since, or the dataset merged into another population.
+  if (price.order != account.terms.order || price.cap_delta != account.terms.cap_delta) {
+    return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
+                     "the population's cap changed while the job was planned; try again");
   }
   DPAR_ASSIGN_OR_RETURN(const bool admitted,
                         Admits(account.terms, account.used_units(), account.live_events, price.cost));
   return admitted ? absl::OkStatus() : BudgetExhausted(account, price, price.cost.units);
 }
 
-absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEntry& entry) {
+// The terms with another version of `node_count` slots.
+absl::StatusOr<BudgetTerms> WithVersion(const std::string& population, const Account& account, int64_t node_count) {
+  if (!account.merged_into.empty()) {
+    return PopulationClosed(population, account);
+  }
+  BudgetTerms terms = account.terms;
+  DPAR_ASSIGN_OR_RETURN(const double most, DefaultDelta(account.node_total + node_count));
+  if (terms.cap_delta <= most) {
+    return terms;
+  }
+  terms.cap_delta = most;
+  DPAR_ASSIGN_OR_RETURN(terms.cap_units, CapUnits(terms.cap_epsilon, most, terms.order));
+  if (account.reserved_units > 0) {
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition, v1::POPULATION_IN_USE,
+        absl::StrFormat("with this version, the delta of the cap of %s goes from %g to %g, and jobs of the population "
+                        "are queued or running under the larger one. Wait for them or cancel them, then try again",
+                        population, account.terms.cap_delta, most),
+        {{"resource", population}});
+  }
+  if (terms.cap_units < account.used_units()) {
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition, v1::PRIVACY_BUDGET_EXHAUSTED,
+        absl::StrFormat("with this version, the delta of the cap of %s goes from %g to %g, and what is spent does not "
+                        "fit under that: the cap would be %d units, and %d are spent",
+                        population, account.terms.cap_delta, most, terms.cap_units, account.used_units()),
+        {{"posted_units", absl::StrCat(account.posted_units)},
+         {"reserved_units", absl::StrCat(account.reserved_units)},
+         {"cap_units", absl::StrCat(terms.cap_units)},
+         {"order", absl::StrCat(terms.order)}});
+  }
+  return terms;
+}
+
+absl::Status AddStages(const std::string& population, int64_t order, v1::LedgerEntry& entry) {
   const absl::StatusOr<std::vector<v1::StagePrice>> costs = StageUnits(entry.event(), order);
   if (!costs.ok()) {
-    return CorruptBudget("a ledger entry's event has no price", budget_id);
+    return CorruptBudget("a ledger entry's event has no price", population);
   }
   entry.mutable_stages()->Assign(costs->begin(), costs->end());
   return absl::OkStatus();
@@ -135,21 +139,22 @@ absl::Status AddStages(const std::string& budget_id, int64_t order, v1::LedgerEn
 
 // Composes everything posted as if planned in advance. Equal events are parsed once. A debit has no event, so beside
 // one the posted units are converted, which is never smaller.
-absl::StatusOr<EquivalentEpsilon> Equivalent(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<EquivalentEpsilon> Equivalent(Transaction& transaction, const std::string& population,
                                              const Account& account) {
   EquivalentEpsilon equivalent{0, false, account.head_sequence};
   DPAR_ASSIGN_OR_RETURN(const int64_t debits,
-                        transaction.QueryInt("SELECT COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
-                                             {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
+                        transaction.QueryInt("SELECT COUNT(*) FROM ledger_entries WHERE population = $1 AND kind = $2",
+                                             {population, int64_t{v1::LedgerEntry::DEBIT}}));
   if (debits > 0) {
     equivalent.from_units = true;
     DPAR_ASSIGN_OR_RETURN(equivalent.epsilon, EpsilonOfUnits(account.terms, account.posted_units));
     return equivalent;
   }
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> posts,
-                        transaction.Query("SELECT event, COUNT(*) FROM ledger_entries WHERE budget_id = $1 AND "
-                                          "kind = $2 GROUP BY event ORDER BY event",
-                                          {budget_id, int64_t{v1::LedgerEntry::POST}}));
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<Row> posts,
+      transaction.Query("SELECT event, COUNT(*) FROM ledger_entries WHERE population = $1 AND "
+                        "kind IN ($2, $3) GROUP BY event ORDER BY event",
+                        {population, int64_t{v1::LedgerEntry::POST}, int64_t{v1::LedgerEntry::INHERIT}}));
   FlatEvent total;
   for (const Row& post : posts) {
     RowReader reader(post);
@@ -164,22 +169,23 @@ absl::StatusOr<EquivalentEpsilon> Equivalent(Transaction& transaction, const std
   return equivalent;
 }
 
-absl::StatusOr<std::vector<v1::LedgerEntry>> ShownEntries(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<std::vector<v1::LedgerEntry>> ShownEntries(Transaction& transaction, const std::string& population,
                                                           absl::string_view where_and_order,
                                                           const std::vector<Value>& parameters) {
-  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, population));
   DPAR_ASSIGN_OR_RETURN(std::vector<StoredEntry> stored, LoadEntries(transaction, where_and_order, parameters));
   std::vector<v1::LedgerEntry> entries;
   entries.reserve(stored.size());
   for (StoredEntry& entry : stored) {
-    DPAR_RETURN_IF_ERROR(AddStages(budget_id, account.terms.order, entry.entry));
+    DPAR_RETURN_IF_ERROR(AddStages(population, account.terms.order, entry.entry));
     entries.push_back(std::move(entry.entry));
   }
   return entries;
 }
 
-absl::StatusOr<v1::Budget> SumsOf(const Account& account) {
+absl::StatusOr<v1::Budget> SumsOf(const std::string& population, const Account& account) {
   v1::Budget budget;
+  budget.set_name(population);
   budget.set_cap_epsilon(account.terms.cap_epsilon);
   budget.set_cap_delta(account.terms.cap_delta);
   budget.set_order(account.terms.order);
@@ -194,7 +200,10 @@ absl::StatusOr<v1::Budget> SumsOf(const Account& account) {
   if (account.max_degree > 0) {
     budget.set_max_degree(account.max_degree);
   }
-  if (account.frozen_reason.empty()) {
+  budget.set_closed_reason(account.closed_reason);
+  budget.set_merged_into(account.merged_into);
+  budget.set_node_total(account.node_total);
+  if (account.frozen_reason.empty() && account.closed_reason.empty()) {
     DPAR_ASSIGN_OR_RETURN(const double largest,
                           LargestAdmissibleEpsilon(account.terms, account.used_units(), account.live_events));
     budget.set_largest_admissible_epsilon(largest);
@@ -204,36 +213,32 @@ absl::StatusOr<v1::Budget> SumsOf(const Account& account) {
 
 }  // namespace
 
-absl::Status OpenBudget(Transaction& transaction, const std::string& budget_id, const BudgetTerms& terms,
+absl::Status OpenBudget(Transaction& transaction, const std::string& population, const BudgetTerms& terms,
                         const EntryContext& context) {
   DPAR_RETURN_IF_ERROR(transaction
-                           .Execute("INSERT INTO budgets (id, cap_epsilon, cap_delta, renyi_order, cap_units, "
-                                    "posted_units, reserved_units, live_events, head_sequence, head_hash) "
-                                    "VALUES ($1, $2, $3, $4, $5, 0, 0, 0, 0, '')",
-                                    {budget_id, terms.cap_epsilon, terms.cap_delta, terms.order, terms.cap_units})
+                           .Execute("INSERT INTO populations (name, tenant, create_time, cap_epsilon, cap_delta, "
+                                    "renyi_order, cap_units, posted_units, reserved_units, live_events, "
+                                    "head_sequence, head_hash) VALUES ($1, $2, $3, $4, $5, $6, $7, 0, 0, 0, 0, '')",
+                                    {population, TenantOf(population), absl::ToUnixMicros(context.time),
+                                     terms.cap_epsilon, terms.cap_delta, terms.order, terms.cap_units})
                            .status());
   Account account;
   account.terms = terms;
-  v1::LedgerEntry entry;
-  entry.set_kind(v1::LedgerEntry::OPEN);
-  entry.set_units(terms.cap_units);
-  entry.set_epsilon(terms.cap_epsilon);
-  entry.set_delta(terms.cap_delta);
-  entry.set_reason(absl::StrCat(kOrderPrefix, terms.order));
-  return Append(transaction, budget_id, account, {std::move(entry), ""}, context).status();
+  StoredEntry opening = CapEntry(v1::LedgerEntry::OPEN, terms, absl::StrCat(kOrderPrefix, terms.order));
+  return Append(transaction, population, account, std::move(opening), context).status();
 }
 
-absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string& budget_id) {
-  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  DPAR_ASSIGN_OR_RETURN(v1::Budget budget, SumsOf(account));
-  DPAR_ASSIGN_OR_RETURN(const EquivalentEpsilon equivalent, Equivalent(transaction, budget_id, account));
+absl::StatusOr<v1::Budget> GetBudget(Transaction& transaction, const std::string& population) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, population));
+  DPAR_ASSIGN_OR_RETURN(v1::Budget budget, SumsOf(population, account));
+  DPAR_ASSIGN_OR_RETURN(const EquivalentEpsilon equivalent, Equivalent(transaction, population, account));
   budget.set_equivalent_epsilon(equivalent.epsilon);
   return budget;
 }
 
-absl::StatusOr<BudgetSums> GetBudgetSums(Transaction& transaction, const std::string& budget_id) {
-  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  DPAR_ASSIGN_OR_RETURN(v1::Budget budget, SumsOf(account));
+absl::StatusOr<BudgetSums> GetBudgetSums(Transaction& transaction, const std::string& population) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, population));
+  DPAR_ASSIGN_OR_RETURN(v1::Budget budget, SumsOf(population, account));
   return BudgetSums{std::move(budget), account.head_sequence};
 }
 
@@ -248,28 +253,23 @@ std::string BudgetFaultText(const absl::Status& status) {
   return absl::IsDataLoss(status) ? std::string(status.message()) : "the store's record of the budget makes no sense";
 }
 
-absl::StatusOr<EquivalentEpsilon> GetEquivalentEpsilon(Transaction& transaction, const std::string& budget_id) {
-  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  return Equivalent(transaction, budget_id, account);
+absl::StatusOr<EquivalentEpsilon> GetEquivalentEpsilon(Transaction& transaction, const std::string& population) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, population));
+  return Equivalent(transaction, population, account);
 }
 
 absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::string& tenant, int64_t page_size,
                                        const std::string& page_token) {
-  DPAR_ASSIGN_OR_RETURN(const BudgetNamePage names, ListBudgetNames(transaction, tenant, page_size, page_token));
-  const auto load = [&](const BudgetOfDataset& of) -> absl::StatusOr<v1::Budget> {
-    DPAR_ASSIGN_OR_RETURN(v1::Budget budget, GetBudget(transaction, of.budget_id));
-    budget.set_name(absl::StrCat(of.dataset, "/budget"));
-    return budget;
-  };
+  DPAR_ASSIGN_OR_RETURN(const PopulationPage names, ListPopulations(transaction, tenant, page_size, page_token));
   BudgetPage page;
   page.next_page_token = names.next_page_token;
-  for (const BudgetOfDataset& of : names.budgets) {
-    DPAR_ASSIGN_OR_RETURN(v1::Budget budget, load(of));
+  for (const std::string& name : names.populations) {
+    DPAR_ASSIGN_OR_RETURN(v1::Budget budget, GetBudget(transaction, name));
     page.budgets.push_back(std::move(budget));
   }
-  DPAR_ASSIGN_OR_RETURN(const std::optional<BudgetOfDataset> fullest, FullestBudget(transaction, tenant));
-  if (fullest.has_value()) {
-    DPAR_ASSIGN_OR_RETURN(page.fullest, load(*fullest));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> fullest, FullestPopulations(transaction, tenant, 1));
+  if (!fullest.empty()) {
+    DPAR_ASSIGN_OR_RETURN(page.fullest, GetBudget(transaction, fullest[0]));
   }
   return page;
 }
@@ -277,18 +277,18 @@ absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::stri
 absl::StatusOr<Price> MakePrice(const v1::PrivacyEvent& event, double epsilon, double delta, const BudgetTerms& terms) {
   DPAR_ASSIGN_OR_RETURN(const EventPrice cost, PriceOfEvent(event, terms));
   DPAR_ASSIGN_OR_RETURN(std::string event_text, MessageToText(event));
-  return Price{event, std::move(event_text), epsilon, delta, terms.order, cost};
+  return Price{event, std::move(event_text), epsilon, delta, terms.order, terms.cap_delta, cost};
 }
 
-absl::Status CheckAdmission(Transaction& transaction, const std::string& budget_id, const Price& price) {
-  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
-  return CheckAdmission(budget_id, account, price);
+absl::Status CheckAdmission(Transaction& transaction, const std::string& population, const Price& price) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, population));
+  return CheckAdmission(population, account, price);
 }
 
-absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& population, const std::string& job_name,
                                 const Price& price, const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
-  DPAR_RETURN_IF_ERROR(CheckAdmission(budget_id, account, price));
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, population));
+  DPAR_RETURN_IF_ERROR(CheckAdmission(population, account, price));
   const int64_t units = price.cost.units;
   StoredEntry stored;
   stored.event_text = price.event_text;
@@ -300,44 +300,47 @@ absl::StatusOr<Account> Reserve(Transaction& transaction, const std::string& bud
   entry.set_delta(price.delta);
   account.reserved_units += units;
   account.live_events += 1;
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
+  DPAR_RETURN_IF_ERROR(Append(transaction, population, account, std::move(stored), context).status());
   return account;
 }
 
-absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& budget_id, const std::string& job_name,
+absl::StatusOr<Posted> Post(Transaction& transaction, const std::string& population, const std::string& job_name,
                             int attempt, const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(const Account account, LockAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(const Account account, LockAccount(transaction, population));
   if (!account.frozen_reason.empty()) {
-    return BudgetFrozen(budget_id, account.frozen_reason);
+    return BudgetFrozen(population, account.frozen_reason);
   }
-  return PostOn(transaction, budget_id, account, job_name, attempt, context);
+  return PostOn(transaction, population, account, job_name, attempt, context);
 }
 
-absl::StatusOr<Settlement> VoidOrPost(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<Settlement> VoidOrPost(Transaction& transaction, const std::string& population,
                                       const std::string& job_name, int openings, const std::string& reason,
                                       const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, population));
   if (openings > 0) {
-    DPAR_ASSIGN_OR_RETURN(const int64_t used, CountOpenedVoids(transaction, budget_id));
+    DPAR_ASSIGN_OR_RETURN(const int64_t used, CountOpenedVoids(transaction, population));
     if (used >= kFreeVoids) {
-      DPAR_RETURN_IF_ERROR(PostOn(transaction, budget_id, account, job_name, openings, context).status());
+      DPAR_RETURN_IF_ERROR(PostOn(transaction, population, account, job_name, openings, context).status());
       return Settlement::kPosted;
     }
   }
-  DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, budget_id, job_name));
+  DPAR_ASSIGN_OR_RETURN(StoredEntry stored, OpenReservation(transaction, population, job_name));
   v1::LedgerEntry& entry = stored.entry;
   entry.set_kind(v1::LedgerEntry::VOID);
   entry.set_attempt(openings);
   entry.set_reason(reason);
   account.reserved_units -= entry.units();
   account.live_events -= 1;
-  DPAR_RETURN_IF_ERROR(Append(transaction, budget_id, account, std::move(stored), context).status());
+  DPAR_RETURN_IF_ERROR(Append(transaction, population, account, std::move(stored), context).status());
   return Settlement::kVoided;
 }
 
-absl::Status SetCap(Transaction& transaction, const std::string& budget_id, double cap_epsilon,
+absl::Status SetCap(Transaction& transaction, const std::string& population, double cap_epsilon,
                     const std::string& reason, const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, population));
+  if (!account.closed_reason.empty()) {
+    return PopulationClosed(population, account);
+  }
   DPAR_ASSIGN_OR_RETURN(const int64_t cap_units, CapUnits(cap_epsilon, account.terms.cap_delta, account.terms.order));
   if (cap_units < account.used_units()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::PRIVACY_BUDGET_EXHAUSTED,
@@ -351,69 +354,119 @@ absl::Status SetCap(Transaction& transaction, const std::string& budget_id, doub
   }
   account.terms.cap_epsilon = cap_epsilon;
   account.terms.cap_units = cap_units;
-  v1::LedgerEntry entry;
-  entry.set_kind(v1::LedgerEntry::ADJUST);
-  entry.set_units(cap_units);
-  entry.set_epsilon(cap_epsilon);
-  entry.set_delta(account.terms.cap_delta);
-  entry.set_reason(reason);
-  return Append(transaction, budget_id, account, {std::move(entry), ""}, context).status();
+  return Append(transaction, population, account, CapEntry(v1::LedgerEntry::ADJUST, account.terms, reason), context)
+      .status();
 }
 
-absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::string& budget_id, int64_t units,
+absl::Status PopulationClosed(const std::string& population, const Account& account) {
+  std::map<std::string, std::string> metadata = {{"resource", population}};
+  if (!account.merged_into.empty()) {
+    metadata["merged_into"] = account.merged_into;
+  }
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::POPULATION_CLOSED,
+                   absl::StrCat(population, " is closed: ", account.closed_reason), metadata);
+}
+
+absl::Status CheckVersion(Transaction& transaction, const std::string& population, int64_t node_count) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, population));
+  return WithVersion(population, account, node_count).status();
+}
+
+absl::Status AddVersion(Transaction& transaction, const std::string& population, int64_t node_count,
+                        const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, population));
+  DPAR_ASSIGN_OR_RETURN(const BudgetTerms terms, WithVersion(population, account, node_count));
+  DPAR_RETURN_IF_ERROR(transaction.ExecuteOne("UPDATE populations SET node_total = node_total + $2 WHERE name = $1",
+                                              {population, node_count}, ResourceNotFound(population)));
+  if (terms.cap_delta >= account.terms.cap_delta) {
+    return absl::OkStatus();
+  }
+  account.terms = terms;
+  const std::string reason = absl::StrCat(
+      "delta lowered to 1/(10 N), rounded down, for N = ", account.node_total + node_count, " slots of all versions");
+  return Append(transaction, population, account, CapEntry(v1::LedgerEntry::ADJUST, terms, reason), context).status();
+}
+
+absl::Status LowerDelta(Transaction& transaction, const std::string& population, double cap_delta,
+                        const std::string& reason, const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, population));
+  if (account.terms.cap_delta <= cap_delta) {
+    return absl::OkStatus();
+  }
+  account.terms.cap_delta = cap_delta;
+  DPAR_ASSIGN_OR_RETURN(account.terms.cap_units, CapUnits(account.terms.cap_epsilon, cap_delta, account.terms.order));
+  return Append(transaction, population, account, CapEntry(v1::LedgerEntry::ADJUST, account.terms, reason), context)
+      .status();
+}
+
+absl::Status Close(Transaction& transaction, const std::string& population, const std::string& reason,
+                   const EntryContext& context) {
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, population));
+  if (!account.closed_reason.empty()) {
+    return absl::OkStatus();
+  }
+  account.closed_reason = reason;
+  StoredEntry stored;
+  stored.entry.set_kind(v1::LedgerEntry::CLOSE);
+  stored.entry.set_reason(reason);
+  return Append(transaction, population, account, std::move(stored), context).status();
+}
+
+absl::StatusOr<v1::LedgerEntry> Debit(Transaction& transaction, const std::string& population, int64_t units,
                                       const std::string& reason, const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, population));
   DPAR_RETURN_IF_ERROR(ValidateRange("debit_units", units, int64_t{1}, kMaxUnits - account.used_units()));
   v1::LedgerEntry entry;
   entry.set_kind(v1::LedgerEntry::DEBIT);
   entry.set_units(units);
   entry.set_reason(reason);
   account.posted_units += units;
-  return Append(transaction, budget_id, account, {std::move(entry), ""}, context);
+  return Append(transaction, population, account, {std::move(entry), ""}, context);
 }
 
-absl::Status BudgetFrozen(const std::string& budget_id, const std::string& reason) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, v1::BUDGET_FROZEN, reason, {{"resource", budget_id}});
+absl::Status BudgetFrozen(const std::string& population, const std::string& reason) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, v1::BUDGET_FROZEN, reason, {{"resource", population}});
 }
 
-absl::Status SetFrozen(Transaction& transaction, const std::string& budget_id, const std::string& reason) {
-  return transaction.ExecuteOne("UPDATE budgets SET frozen_reason = $2 WHERE id = $1", {budget_id, reason},
-                                ResourceNotFound(budget_id));
+absl::Status SetFrozen(Transaction& transaction, const std::string& population, const std::string& reason) {
+  return transaction.ExecuteOne("UPDATE populations SET frozen_reason = $2 WHERE name = $1", {population, reason},
+                                ResourceNotFound(population));
 }
 
-absl::Status NarrowToDegree(Transaction& transaction, const std::string& budget_id, int64_t max_degree) {
+absl::Status NarrowToDegree(Transaction& transaction, const std::string& population, int64_t max_degree) {
   return transaction
-      .Execute("UPDATE budgets SET max_degree = $2 WHERE id = $1 AND (max_degree IS NULL OR max_degree > $2)",
-               {budget_id, max_degree})
+      .Execute("UPDATE populations SET max_degree = $2 WHERE name = $1 AND (max_degree IS NULL OR max_degree > $2)",
+               {population, max_degree})
       .status();
 }
 
 absl::StatusOr<int64_t> CountFrozen(Transaction& transaction) {
-  return transaction.QueryInt("SELECT COUNT(*) FROM budgets WHERE frozen_reason <> ''", {});
+  return transaction.QueryInt("SELECT COUNT(*) FROM populations WHERE frozen_reason <> ''", {});
 }
 
-absl::StatusOr<std::string> HashOfEntry(Transaction& transaction, const std::string& budget_id, int64_t sequence) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> hashes,
-                        transaction.QueryTexts("SELECT hash FROM ledger_entries WHERE budget_id = $1 AND sequence = $2",
-                                               {budget_id, sequence}));
+absl::StatusOr<std::string> HashOfEntry(Transaction& transaction, const std::string& population, int64_t sequence) {
+  DPAR_ASSIGN_OR_RETURN(
+      const std::vector<std::string> hashes,
+      transaction.QueryTexts("SELECT hash FROM ledger_entries WHERE population = $1 AND sequence = $2",
+                             {population, sequence}));
   return hashes.empty() ? "" : hashes[0];
 }
 
-absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntries(Transaction& transaction, const std::string& population,
                                                          int64_t after_sequence, int64_t limit) {
-  return ShownEntries(transaction, budget_id, "budget_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
-                      {budget_id, after_sequence, limit});
+  return ShownEntries(transaction, population, "population = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+                      {population, after_sequence, limit});
 }
 
-absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntriesBefore(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<std::vector<v1::LedgerEntry>> ListEntriesBefore(Transaction& transaction, const std::string& population,
                                                                int64_t before_sequence, int64_t limit) {
-  return ShownEntries(transaction, budget_id, "budget_id = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3",
-                      {budget_id, before_sequence, limit});
+  return ShownEntries(transaction, population, "population = $1 AND sequence < $2 ORDER BY sequence DESC LIMIT $3",
+                      {population, before_sequence, limit});
 }
 
-absl::StatusOr<std::vector<std::string>> AllBudgets(Transaction& transaction) {
+absl::StatusOr<std::vector<std::string>> AllPopulations(Transaction& transaction) {
   return transaction.QueryTexts(
-      "SELECT id FROM budgets UNION SELECT budget_id FROM ledger_entries UNION SELECT budget_id FROM contents "
+      "SELECT name FROM populations UNION SELECT population FROM ledger_entries UNION SELECT population FROM contents "
       "ORDER BY 1",
       {});
 }

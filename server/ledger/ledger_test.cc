@@ -24,6 +24,7 @@ namespace {
 
 using testing::kContext;
 using testing::kDelta;
+using testing::kPopulation;
 using testing::Reason;
 
 class LedgerTest : public testing::LedgerFixture {
@@ -81,7 +82,7 @@ TEST_P(LedgerTest, ListsWhatEachStageOfAJobCosts) {
   const Price price = StagedPriceOf(1);
   const int64_t units = *EventUnits(price.event, terms_.order);
   ASSERT_TRUE(ReserveJob("plain", 1).ok());
-  ASSERT_TRUE(Write([&](Transaction& t) { return Reserve(t, "b", "j", price, kContext).status(); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) { return Reserve(t, kPopulation, "j", price, kContext).status(); }).ok());
   ASSERT_TRUE(PostJob("j").ok());
   const std::vector<v1::LedgerEntry> entries = Entries();
   ASSERT_EQ(entries.size(), 4U);
@@ -100,7 +101,7 @@ TEST_P(LedgerTest, ListsWhatEachStageOfAJobCosts) {
 
 TEST_P(LedgerTest, AStageOnASampleIsPricedOnTheSample) {
   const Price price = *MakePrice(*MakeNodeSamplingEvent(0.5, StagedPriceOf(1).event), 1, kDelta, terms_);
-  ASSERT_TRUE(Write([&](Transaction& t) { return Reserve(t, "b", "j", price, kContext).status(); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) { return Reserve(t, kPopulation, "j", price, kContext).status(); }).ok());
   const v1::LedgerEntry entry = Entries().back();
   ASSERT_EQ(entry.stages_size(), 2);
   const v1::PrivacyEvent& inner = price.event.node_sampling().event().composition().events(0).stage().event();
@@ -133,7 +134,7 @@ TEST_P(LedgerTest, AfterTheDataWasOpenedAPriceIsGivenBackThreeTimesAndThenPosted
     Settlement settlement = Settlement::kVoided;
     EXPECT_TRUE(ReserveJob(job, 0.1).ok());
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(settlement, VoidOrPost(t, "b", job, openings, "cancelled", kContext));
+                  DPAR_ASSIGN_OR_RETURN(settlement, VoidOrPost(t, kPopulation, job, openings, "cancelled", kContext));
                   return absl::OkStatus();
                 }).ok());
     return settlement;
@@ -168,8 +169,8 @@ TEST_P(LedgerTest, AReservationThatWasAlteredIsNeitherPostedNorVoided) {
     absl::Status voided;
     EXPECT_TRUE(absl::IsCancelled(Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(t.Execute(alteration, {}).status());
-      posted = Post(t, "b", "j", 1, kContext).status();
-      voided = VoidOrPost(t, "b", "j", 1, "cancelled", kContext).status();
+      posted = Post(t, kPopulation, "j", 1, kContext).status();
+      voided = VoidOrPost(t, kPopulation, "j", 1, "cancelled", kContext).status();
       return absl::CancelledError("the next alteration is of what was there before");
     })));
     EXPECT_EQ(posted.code(), absl::StatusCode::kDataLoss) << alteration;
@@ -225,7 +226,7 @@ TEST_P(LedgerTest, RacersAreAdmittedOnlyAsFarAsTheBudgetGoes) {
 
 TEST_P(LedgerTest, AnOperatorRaisesTheCapWithAReasonAndTheOrderStays) {
   ASSERT_TRUE(ReserveJob("j", 2).ok());
-  ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, "b", 6, "ethics board 12", kContext); }).ok());
+  ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, kPopulation, 6, "ethics board 12", kContext); }).ok());
   const v1::Budget budget = Budget();
   EXPECT_EQ(budget.cap_epsilon(), 6);
   EXPECT_EQ(budget.order(), terms_.order);
@@ -237,7 +238,7 @@ TEST_P(LedgerTest, AnOperatorRaisesTheCapWithAReasonAndTheOrderStays) {
 
 TEST_P(LedgerTest, ACapBelowWhatIsSpentIsRefused) {
   ASSERT_TRUE(ReserveJob("j", 2).ok());
-  const absl::Status refused = Write([](Transaction& t) { return SetCap(t, "b", 0.5, "less", kContext); });
+  const absl::Status refused = Write([](Transaction& t) { return SetCap(t, kPopulation, 0.5, "less", kContext); });
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(Budget().cap_epsilon(), 4);
 }
@@ -287,12 +288,31 @@ TEST_P(LedgerTest, AnyDebitClosesTheSingleEventRule) {
   EXPECT_EQ(Reason(ReserveJob("all", 4)), "PRIVACY_BUDGET_EXHAUSTED");
 }
 
-TEST_P(LedgerTest, APriceOfAnotherOrderIsRefused) {
-  Price price = PriceOf(1);
-  price.order += 1;
-  EXPECT_EQ(Reason(Write([&](Transaction& t) { return Reserve(t, "b", "j", price, kContext).status(); })),
-            "INVALID_FIELD");
+TEST_P(LedgerTest, APriceOfAnotherOrderOrDeltaIsToBePlannedAgain) {
+  Price order = PriceOf(1);
+  order.order += 1;
+  Price delta = PriceOf(1);
+  delta.cap_delta *= 2;
+  for (const Price& price : {order, delta}) {
+    const absl::Status refused =
+        Write([&](Transaction& t) { return Reserve(t, kPopulation, "j", price, kContext).status(); });
+    EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(Reason(refused), "SERVER_UNAVAILABLE");
+  }
   EXPECT_EQ(Entries().size(), 1U);
+}
+
+TEST_P(LedgerTest, AClosedPopulationAdmitsNothingWhateverItsCap) {
+  ASSERT_TRUE(Write([](Transaction& t) { return Close(t, kPopulation, "nobody knows", kContext); }).ok());
+  EXPECT_EQ(Reason(ReserveJob("j", 0.1)), "POPULATION_CLOSED");
+  EXPECT_EQ(Reason(Write([](Transaction& t) { return SetCap(t, kPopulation, 8, "more", kContext); })),
+            "POPULATION_CLOSED");
+  EXPECT_EQ(Budget().left_units(), 0);
+  EXPECT_EQ(Budget().largest_admissible_epsilon(), 0);
+  EXPECT_EQ(Budget().closed_reason(), "nobody knows");
+  ASSERT_TRUE(Write([](Transaction& t) { return Close(t, kPopulation, "twice", kContext); }).ok());
+  EXPECT_EQ(Entries().size(), 2U);
+  EXPECT_TRUE(Verify().intact());
 }
 
 TEST_P(LedgerTest, PerCentsAreOfTheCap) {
@@ -305,30 +325,16 @@ TEST_P(LedgerTest, PerCentsAreOfTheCap) {
   EXPECT_DOUBLE_EQ(budget.reserved_percent(), 100 * static_cast<double>(budget.reserved_units()) / cap);
 }
 
-TEST_P(LedgerTest, BudgetsAreListedByDatasetWithTheFullest) {
-  const auto add_dataset = [&](const std::string& tenant, const std::string& id, int64_t time,
-                               const std::string& budget) {
-    StoredDataset stored;
-    stored.dataset.set_name(absl::StrCat("tenants/", tenant, "/datasets/", id));
-    stored.dataset.mutable_create_time()->set_seconds(time);
-    stored.dataset.set_is_public(budget.empty());
-    stored.budget_id = budget;
-    return Write([&](Transaction& t) { return InsertDataset(t, stored, 10); });
-  };
+TEST_P(LedgerTest, BudgetsAreListedByPopulationWithTheFullest) {
+  constexpr char kSecond[] = "tenants/acme/populations/c";
+  constexpr char kThird[] = "tenants/zebra/populations/d";
+  const auto later = [&](int64_t seconds) { return EntryContext{"server", kContext.time + absl::Seconds(seconds)}; };
   ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                DPAR_RETURN_IF_ERROR(InsertTenant(t, "a", "k", kContext.time));
-                DPAR_RETURN_IF_ERROR(InsertTenant(t, "z", "k", kContext.time));
-                DPAR_RETURN_IF_ERROR(OpenBudget(t, "c", terms_, kContext));
-                return OpenBudget(t, "d", *MakeBudgetTerms(1, kDelta), kContext);
+                DPAR_RETURN_IF_ERROR(OpenBudget(t, kSecond, terms_, later(1)));
+                return OpenBudget(t, kThird, *MakeBudgetTerms(1, kDelta), later(2));
               }).ok());
-  ASSERT_TRUE(add_dataset("a", "one", 1, "b").ok());
-  ASSERT_TRUE(add_dataset("a", "open", 2, "").ok());
-  ASSERT_TRUE(add_dataset("a", "two", 3, "c").ok());
-  ASSERT_TRUE(add_dataset("z", "three", 4, "d").ok());
   ASSERT_TRUE(ReserveJob("j", 1).ok());
-  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, "d", 1, "all but nothing", kContext).status(); }).ok());
-  ASSERT_TRUE(
-      Write([&](Transaction& t) { return MarkDatasetDeleted(t, "tenants/a/datasets/two", kContext.time); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, kThird, 1, "all but nothing", kContext).status(); }).ok());
   const auto list = [&](const std::string& tenant, int64_t page_size, const std::string& token) {
     BudgetPage page;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
@@ -338,20 +344,20 @@ TEST_P(LedgerTest, BudgetsAreListedByDatasetWithTheFullest) {
     return page;
   };
   const BudgetPage all = list("", 10, "");
-  ASSERT_EQ(all.budgets.size(), 3U) << "public data has no budget; a deleted dataset keeps its own";
-  EXPECT_EQ(all.budgets[0].name(), "tenants/a/datasets/one/budget");
-  EXPECT_EQ(all.budgets[1].name(), "tenants/a/datasets/two/budget");
-  EXPECT_EQ(all.budgets[2].name(), "tenants/z/datasets/three/budget");
+  ASSERT_EQ(all.budgets.size(), 3U);
+  EXPECT_EQ(all.budgets[0].name(), kPopulation);
+  EXPECT_EQ(all.budgets[1].name(), kSecond);
+  EXPECT_EQ(all.budgets[2].name(), kThird);
   EXPECT_GT(all.budgets[0].reserved_units(), 0);
   EXPECT_EQ(all.next_page_token, "");
-  EXPECT_EQ(all.fullest->name(), "tenants/a/datasets/one/budget");
-  const BudgetPage first = list("tenants/a", 1, "");
+  EXPECT_EQ(all.fullest->name(), kPopulation);
+  const BudgetPage first = list("tenants/acme", 1, "");
   ASSERT_EQ(first.budgets.size(), 1U);
-  const BudgetPage second = list("tenants/a", 1, first.next_page_token);
+  const BudgetPage second = list("tenants/acme", 1, first.next_page_token);
   ASSERT_EQ(second.budgets.size(), 1U);
-  EXPECT_EQ(second.budgets[0].name(), "tenants/a/datasets/two/budget");
+  EXPECT_EQ(second.budgets[0].name(), kSecond);
   EXPECT_EQ(second.next_page_token, "");
-  EXPECT_EQ(second.fullest->name(), "tenants/a/datasets/one/budget") << "of all pages";
+  EXPECT_EQ(second.fullest->name(), kPopulation) << "of all pages";
   EXPECT_FALSE(list("tenants/none", 10, "").fullest.has_value());
 }
 

@@ -20,11 +20,16 @@ namespace {
 
 constexpr int64_t kPageRows = 1000;
 
+// The population that a CLOSE entry's reason names, if it was merged.
+std::string MergedInto(absl::string_view reason) {
+  return absl::ConsumePrefix(&reason, kMergedPrefix) ? std::string(reason.substr(0, reason.find(": "))) : "";
+}
+
 // Replays entries in order; returns a fault's text, or empty.
 class Replay {
  public:
-  Replay(std::string budget_id, std::map<int64_t, std::string> signed_hashes)
-      : budget_id_(std::move(budget_id)), signed_hashes_(std::move(signed_hashes)) {}
+  Replay(std::string population, std::map<int64_t, std::string> signed_hashes)
+      : budget_id_(std::move(population)), signed_hashes_(std::move(signed_hashes)) {}
 
   std::string Apply(const StoredEntry& stored) {
     const v1::LedgerEntry& entry = stored.entry;
@@ -41,6 +46,9 @@ class Replay {
         return "a certificate was signed for another entry in its place";
       }
       signed_hashes_.erase(signature);
+    }
+    if (!account_.merged_into.empty()) {
+      return "it follows the entry that ended a merged population";
     }
     if ((entry.kind() == v1::LedgerEntry::OPEN) != (entry.sequence() == 1)) {
       return "a budget opens with its first entry and only there";
@@ -60,11 +68,16 @@ class Replay {
         }
         [[fallthrough]];
       case v1::LedgerEntry::ADJUST:
+      case v1::LedgerEntry::MERGE:
+        opened_voids_ += entry.attempt();
         account_.terms.cap_units = entry.units();
         account_.terms.cap_epsilon = entry.epsilon();
         account_.terms.cap_delta = entry.delta();
         return "";
       case v1::LedgerEntry::RESERVE:
+        if (!account_.closed_reason.empty()) {
+          return "it reserves for a closed population";
+        }
         account_.reserved_units += entry.units();
         account_.live_events += 1;
         return open_.emplace(entry.job(), entry.units()).second && seen_.insert(entry.job()).second
@@ -73,8 +86,15 @@ class Replay {
       case v1::LedgerEntry::POST:
       case v1::LedgerEntry::VOID:
         return Resolve(entry);
+      case v1::LedgerEntry::INHERIT:
+        account_.live_events += 1;
+        [[fallthrough]];
       case v1::LedgerEntry::DEBIT:
         account_.posted_units += entry.units();
+        return "";
+      case v1::LedgerEntry::CLOSE:
+        account_.closed_reason = entry.reason();
+        account_.merged_into = MergedInto(entry.reason());
         return "";
       default:
         return "its kind is unknown";
@@ -93,10 +113,14 @@ class Replay {
       return "";
     }
     account_.live_events -= 1;
-    opened_voids_ += entry.attempt() > 0 ? 1 : 0;
+    if (entry.attempt() == 0) {
+      return "";
+    }
+    // As VoidOrPost decides: what was merged in may have used up all of them before.
+    opened_voids_ += 1;
     return opened_voids_ <= kFreeVoids
                ? ""
-               : "it gives a price back after the data was opened, more often than a budget may";
+               : "it gives a price back after the data was opened, more often than a population may";
   }
 
   const std::string budget_id_;
@@ -104,19 +128,19 @@ class Replay {
   Account account_;
   std::map<std::string, int64_t> open_;  // job to reserved units
   std::set<std::string> seen_;           // jobs that ever reserved
-  int64_t opened_voids_ = 0;             // of jobs whose data was opened
+  int64_t opened_voids_ = 0;             // of jobs whose data was opened, those of merged populations too
 };
 
 bool SameSums(const Account& a, const Account& b) {
   return a.head_sequence == b.head_sequence && a.head_hash == b.head_hash && a.posted_units == b.posted_units &&
          a.reserved_units == b.reserved_units && a.live_events == b.live_events && a.terms.order == b.terms.order &&
          a.terms.cap_units == b.terms.cap_units && a.terms.cap_epsilon == b.terms.cap_epsilon &&
-         a.terms.cap_delta == b.terms.cap_delta;
+         a.terms.cap_delta == b.terms.cap_delta && a.closed_reason == b.closed_reason && a.merged_into == b.merged_into;
 }
 
 }  // namespace
 
-absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, const std::string& population,
                                                     const std::vector<EntryPosition>& checkpoints,
                                                     const std::atomic<bool>* stop) {
   v1::VerifyChainResponse response;
@@ -125,7 +149,7 @@ absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, co
     response.set_fault(std::string(fault));
     return response;
   };
-  const absl::StatusOr<Account> stored = LoadAccount(transaction, budget_id);
+  const absl::StatusOr<Account> stored = LoadAccount(transaction, population);
   if (!stored.ok() && !absl::IsDataLoss(stored.status())) {
     return stored.status();
   }
@@ -135,7 +159,7 @@ absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, co
       return fault_at(checkpoint.sequence, "two certificates were signed for it");
     }
   }
-  Replay replay(budget_id, std::move(signed_hashes));
+  Replay replay(population, std::move(signed_hashes));
   // Read in batches, so memory does not grow with the chain. `last` is the stored number, right or wrong.
   int64_t last = std::numeric_limits<int64_t>::min();
   while (true) {
@@ -143,8 +167,8 @@ absl::StatusOr<v1::VerifyChainResponse> VerifyChain(Transaction& transaction, co
       return absl::CancelledError("the chain was not verified to its end, because the server stops");
     }
     DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                          LoadEntryRows(transaction, "budget_id = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
-                                        {budget_id, last, kPageRows}));
+                          LoadEntryRows(transaction, "population = $1 AND sequence > $2 ORDER BY sequence LIMIT $3",
+                                        {population, last, kPageRows}));
     for (const Row& row : rows) {
       const int64_t expected = replay.account().head_sequence + 1;
       const absl::StatusOr<StoredEntry> entry = ReadEntry(row);

@@ -18,6 +18,7 @@ namespace dpar {
 namespace {
 
 using testing::kContext;
+using testing::kPopulation;
 
 class VerifyChainTest : public testing::LedgerFixture {
  protected:
@@ -28,7 +29,7 @@ class VerifyChainTest : public testing::LedgerFixture {
     ASSERT_TRUE(PostJob("tenants/a/jobs/first").ok());
     ASSERT_TRUE(ReserveJob("tenants/a/jobs/second", 0.5).ok());
     ASSERT_TRUE(VoidJob("tenants/a/jobs/second").ok());
-    ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, "b", 5, "agreed", kContext); }).ok());
+    ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, kPopulation, 5, "agreed", kContext); }).ok());
     ASSERT_TRUE(DebitUnits(7).ok());
     ASSERT_TRUE(ReserveJob("tenants/a/jobs/third", 0.25).ok());
     ASSERT_TRUE(Verify().intact()) << Verify().fault();
@@ -40,7 +41,7 @@ class VerifyChainTest : public testing::LedgerFixture {
     std::optional<v1::VerifyChainResponse> response;
     const absl::Status undone = Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(t.Execute(sql, parameters).status());
-      DPAR_ASSIGN_OR_RETURN(response, VerifyChain(t, "b", {}));
+      DPAR_ASSIGN_OR_RETURN(response, VerifyChain(t, kPopulation, {}));
       return absl::CancelledError("undone");
     });
     if (absl::IsCancelled(undone)) {
@@ -101,7 +102,7 @@ TEST_P(VerifyChainTest, NoChainGivesPricesBackMoreOftenThanABudgetMay) {
     jobs.push_back(absl::StrCat("tenants/a/jobs/cancelled-", i));
     ASSERT_TRUE(ReserveJob(jobs.back(), 0.01).ok());
     ASSERT_TRUE(Write([&](Transaction& t) {
-                  return VoidOrPost(t, "b", jobs.back(), i < 3 ? 1 : 0, "cancelled", kContext).status();
+                  return VoidOrPost(t, kPopulation, jobs.back(), i < 3 ? 1 : 0, "cancelled", kContext).status();
                 }).ok());
   }
   ASSERT_TRUE(Verify().intact());
@@ -110,9 +111,9 @@ TEST_P(VerifyChainTest, NoChainGivesPricesBackMoreOftenThanABudgetMay) {
   const std::vector<Row> rows =
       Rows(absl::StrCat("SELECT event FROM ledger_entries WHERE job = '", jobs.back(), "' AND kind = 4"));
   last.set_attempt(1);
-  const std::string hash = EntryHash("b", previous, last, RowReader(rows.at(0)).Text());
+  const std::string hash = EntryHash(kPopulation, previous, last, RowReader(rows.at(0)).Text());
   ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                DPAR_RETURN_IF_ERROR(t.Execute("UPDATE budgets SET head_hash = $1", {hash}).status());
+                DPAR_RETURN_IF_ERROR(t.Execute("UPDATE populations SET head_hash = $1", {hash}).status());
                 return t
                     .Execute("UPDATE ledger_entries SET attempt = 1, hash = $1 WHERE job = $2 AND kind = 4",
                              {hash, jobs.back()})
@@ -120,7 +121,7 @@ TEST_P(VerifyChainTest, NoChainGivesPricesBackMoreOftenThanABudgetMay) {
               }).ok());
   EXPECT_FALSE(Verify().intact());
   EXPECT_EQ(Verify().first_bad_sequence(), last.sequence());
-  EXPECT_EQ(Verify().fault(), "it gives a price back after the data was opened, more often than a budget may");
+  EXPECT_EQ(Verify().fault(), "it gives a price back after the data was opened, more often than a population may");
 }
 
 TEST_P(VerifyChainTest, EveryByteOfEveryEntryIsUnderTheChain) {
@@ -154,8 +155,8 @@ TEST_P(VerifyChainTest, EveryByteOfEveryEntryIsUnderTheChain) {
 TEST_P(VerifyChainTest, EveryByteOfTheBudgetIsChecked) {
   for (const std::string column : {"cap_epsilon", "cap_delta", "renyi_order", "cap_units", "posted_units",
                                    "reserved_units", "live_events", "head_sequence", "head_hash"}) {
-    for (const Value& change : ByteChanges(Rows(absl::StrCat("SELECT ", column, " FROM budgets"))[0][0])) {
-      const auto response = After(absl::StrCat("UPDATE budgets SET ", column, " = $1"), {change});
+    for (const Value& change : ByteChanges(Rows(absl::StrCat("SELECT ", column, " FROM populations"))[0][0])) {
+      const auto response = After(absl::StrCat("UPDATE populations SET ", column, " = $1"), {change});
       if (response.has_value()) {
         ASSERT_FALSE(response->intact()) << column;
       }
@@ -177,7 +178,7 @@ TEST_P(VerifyChainTest, ARemovedEntryIsNamed) {
 TEST_P(VerifyChainTest, AnEntryThatIsInsertedIsNamed) {
   for (const int64_t sequence : {-1, 0, 9, 10, 1'000'000}) {
     const auto response = After(
-        "INSERT INTO ledger_entries SELECT budget_id, $1, time, kind, job || 'x', actor, units, epsilon, delta, "
+        "INSERT INTO ledger_entries SELECT population, $1, time, kind, job || 'x', actor, units, epsilon, delta, "
         "event, reason, attempt, hash FROM ledger_entries WHERE sequence = 8",
         {sequence});
     ASSERT_TRUE(response.has_value());
@@ -195,7 +196,7 @@ TEST_P(VerifyChainTest, ReorderedEntriesAreNamed) {
       DPAR_RETURN_IF_ERROR(move(sequence, -1));
       DPAR_RETURN_IF_ERROR(move(sequence + 1, sequence));
       DPAR_RETURN_IF_ERROR(move(-1, sequence + 1));
-      DPAR_ASSIGN_OR_RETURN(const v1::VerifyChainResponse response, VerifyChain(t, "b", {}));
+      DPAR_ASSIGN_OR_RETURN(const v1::VerifyChainResponse response, VerifyChain(t, kPopulation, {}));
       EXPECT_FALSE(response.intact());
       EXPECT_EQ(response.first_bad_sequence(), sequence);
       return absl::CancelledError("undone");
@@ -219,7 +220,7 @@ TEST_P(VerifyChainTest, AChainWrittenAnewIsSeenByACertificateThatWasSignedBefore
 TEST_P(VerifyChainTest, ALongChainIsReadInPagesAndToItsEnd) {
   ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
                 for (int i = 0; i < 1100; ++i) {
-                  DPAR_RETURN_IF_ERROR(Debit(t, "b", 1, "spent elsewhere", kContext).status());
+                  DPAR_RETURN_IF_ERROR(Debit(t, kPopulation, 1, "spent elsewhere", kContext).status());
                 }
                 return absl::OkStatus();
               }).ok());

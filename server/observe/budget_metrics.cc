@@ -19,13 +19,11 @@ absl::Status BudgetMetrics::RefreshAccounts() {
   int64_t total = 0;
   const absl::Status status = database_.Read([&](Transaction& transaction) -> absl::Status {
     shown.clear();
-    DPAR_ASSIGN_OR_RETURN(const FullestBudgets fullest, ListFullestBudgets(transaction, max_budgets_));
-    total = fullest.total;
-    for (const BudgetOfDataset& of : fullest.budgets) {
-      DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, of.budget_id));
-      // tenants/{t}/datasets/{d}
-      const std::vector<std::string> parts = absl::StrSplit(of.dataset, '/');
-      shown.push_back({parts.at(1), parts.at(3), of.budget_id, std::move(account)});
+    DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> fullest, FullestPopulations(transaction, "", max_budgets_));
+    DPAR_ASSIGN_OR_RETURN(total, CountPopulations(transaction));
+    for (const std::string& population : fullest) {
+      DPAR_ASSIGN_OR_RETURN(Account account, LoadAccount(transaction, population));
+      shown.push_back({population, std::move(account)});
     }
     return absl::OkStatus();
   });
@@ -35,7 +33,7 @@ absl::Status BudgetMetrics::RefreshAccounts() {
   }
   std::set<std::string> kept;
   for (const Shown& one : shown) {
-    kept.insert(one.budget_id);
+    kept.insert(one.population);
   }
   const MutexLock lock(&mutex_);
   omitted_ = total - static_cast<int64_t>(shown.size());
@@ -49,9 +47,9 @@ absl::Status BudgetMetrics::RefreshAccounts() {
 std::optional<std::string> BudgetMetrics::NextUnknown() const {
   const MutexLock lock(&mutex_);
   for (const Shown& one : shown_) {
-    const auto known = epsilons_.find(one.budget_id);
+    const auto known = epsilons_.find(one.population);
     if (known == epsilons_.end() || known->second.head_sequence < one.account.head_sequence) {
-      return one.budget_id;
+      return one.population;
     }
   }
   return std::nullopt;
@@ -84,7 +82,7 @@ absl::StatusOr<bool> BudgetMetrics::RefreshOneEpsilon() {
 
 std::vector<prometheus::MetricFamily> BudgetMetrics::Collect() const {
   prometheus::MetricFamily cap_epsilon =
-      GaugeFamily("dpar_budget_cap_epsilon", "Epsilon that all jobs on a dataset together may cost.");
+      GaugeFamily("dpar_budget_cap_epsilon", "Epsilon that all jobs on a population together may cost.");
   prometheus::MetricFamily cap_units = GaugeFamily("dpar_budget_cap_units", "The same cap in the ledger's units.");
   prometheus::MetricFamily posted = GaugeFamily("dpar_budget_posted_units", "Units that are spent.");
   prometheus::MetricFamily reserved =
@@ -95,12 +93,14 @@ std::vector<prometheus::MetricFamily> BudgetMetrics::Collect() const {
       GaugeFamily("dpar_budgets_omitted", "Budgets without series here: only the fullest are shown.");
   const MutexLock lock(&mutex_);
   for (const Shown& one : shown_) {
-    const std::vector<prometheus::ClientMetric::Label> labels = {{"tenant", one.tenant}, {"dataset", one.dataset}};
+    // tenants/{t}/populations/{p}
+    const std::vector<std::string> parts = absl::StrSplit(one.population, '/');
+    const std::vector<prometheus::ClientMetric::Label> labels = {{"tenant", parts.at(1)}, {"population", parts.at(3)}};
     AddGauge(labels, one.account.terms.cap_epsilon, cap_epsilon);
     AddGauge(labels, static_cast<double>(one.account.terms.cap_units), cap_units);
     AddGauge(labels, static_cast<double>(one.account.posted_units), posted);
     AddGauge(labels, static_cast<double>(one.account.reserved_units), reserved);
-    const auto known = epsilons_.find(one.budget_id);
+    const auto known = epsilons_.find(one.population);
     if (known != epsilons_.end() && known->second.value.has_value()) {
       AddGauge(labels, *known->second.value, equivalent);
     }

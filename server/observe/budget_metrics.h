@@ -1,5 +1,5 @@
-// Gauges of every budget's spend and rest. The equivalent epsilon takes the accountant milliseconds to seconds, so it
-// is computed once for every state of a ledger, one budget at a time.
+// Gauges of every population's spend and rest. The equivalent epsilon takes the accountant milliseconds to seconds, so
+// it is computed once for every state of a ledger, one budget at a time.
 #ifndef DPAR_SERVER_OBSERVE_BUDGET_METRICS_H_
 #define DPAR_SERVER_OBSERVE_BUDGET_METRICS_H_
 
@@ -38,9 +38,7 @@ class BudgetMetrics {
 
  private:
   struct Shown {
-    std::string tenant;
-    std::string dataset;
-    std::string budget_id;
+    std::string population;
     Account account;
   };
   // As of an entry; nothing when it cannot be computed.

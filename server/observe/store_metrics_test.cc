@@ -66,19 +66,19 @@ class StoreMetricsTest : public ::testing::TestWithParam<Engine> {
 
   absl::Status Write(const std::function<absl::Status(Transaction&)>& body) { return store_.database().Write(body); }
 
-  // A private dataset with a budget of its own, unless one is named to share.
-  void AddDataset(const std::string& tenant, const std::string& id, const std::string& shared_budget = "") {
-    const std::string budget = shared_budget.empty() ? absl::StrCat(tenant, "-", id) : shared_budget;
-    StoredDataset stored;
-    stored.dataset.set_name(absl::StrCat("tenants/", tenant, "/datasets/", id));
-    stored.dataset.set_node_count(10);
-    stored.dataset.set_feature_count(3);
-    stored.dataset.set_class_count(2);
-    stored.dataset.set_content_digest("digest");
-    stored.budget_id = budget;
+  // A private dataset with a population of its own, unless one is named to share.
+  void AddDataset(const std::string& tenant, const std::string& id, const std::string& shared = "") {
+    const std::string population = shared.empty() ? absl::StrCat("tenants/", tenant, "/populations/", id) : shared;
+    v1::Dataset stored;
+    stored.set_name(absl::StrCat("tenants/", tenant, "/datasets/", id));
+    stored.set_node_count(10);
+    stored.set_feature_count(3);
+    stored.set_class_count(2);
+    stored.set_content_digest("digest");
+    stored.set_population(population);
     ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  if (shared_budget.empty()) {
-                    DPAR_RETURN_IF_ERROR(OpenBudget(t, budget, terms_, kContext));
+                  if (shared.empty()) {
+                    DPAR_RETURN_IF_ERROR(OpenBudget(t, population, terms_, kContext));
                   }
                   return InsertDataset(t, stored, 100);
                 }).ok());
@@ -116,19 +116,19 @@ class StoreMetricsTest : public ::testing::TestWithParam<Engine> {
 
 TEST_P(StoreMetricsTest, ABudgetsGaugesAreWhatTheLedgerSays) {
   AddDataset("acme", "people");
-  ReserveFor("acme-people", "tenants/acme/jobs/1", 20);
-  ReserveFor("acme-people", "tenants/acme/jobs/2", 30);
-  PostFor("acme-people", "tenants/acme/jobs/1");
+  ReserveFor("tenants/acme/populations/people", "tenants/acme/jobs/1", 20);
+  ReserveFor("tenants/acme/populations/people", "tenants/acme/jobs/2", 30);
+  PostFor("tenants/acme/populations/people", "tenants/acme/jobs/1");
   BudgetMetrics metrics(store_.database());
   ASSERT_TRUE(metrics.RefreshAccounts().ok());
   EXPECT_THAT(Text(metrics.Collect()), Not(HasSubstr("dpar_budget_equivalent_epsilon{"))) << "not computed yet";
   EXPECT_EQ(metrics.RefreshOneEpsilon().value(), true);
   EXPECT_EQ(metrics.RefreshOneEpsilon().value(), false) << "nothing moved since";
-  const v1::Budget budget = BudgetOf("acme-people");
+  const v1::Budget budget = BudgetOf("tenants/acme/populations/people");
   ASSERT_GT(budget.posted_units(), 0);
   ASSERT_GT(budget.reserved_units(), 0);
   ASSERT_GT(budget.equivalent_epsilon(), 0);
-  const std::string labels = "{tenant=\"acme\",dataset=\"people\"}";
+  const std::string labels = "{tenant=\"acme\",population=\"people\"}";
   const std::string text = Text(metrics.Collect());
   EXPECT_THAT(text, HasSubstr(Line("dpar_budget_cap_epsilon", labels, 4)));
   EXPECT_THAT(text, HasSubstr(Line("dpar_budget_cap_units", labels, static_cast<double>(budget.cap_units()))));
@@ -144,36 +144,36 @@ TEST_P(StoreMetricsTest, AnEpsilonIsComputedAgainWhenItsLedgerMoved) {
   BudgetMetrics metrics(store_.database());
   ASSERT_TRUE(metrics.RefreshAccounts().ok());
   EXPECT_EQ(metrics.RefreshOneEpsilon().value(), true);
-  const std::string labels = "{tenant=\"acme\",dataset=\"people\"}";
+  const std::string labels = "{tenant=\"acme\",population=\"people\"}";
   EXPECT_THAT(Text(metrics.Collect()), HasSubstr(Line("dpar_budget_equivalent_epsilon", labels, 0)));
-  ReserveFor("acme-people", "tenants/acme/jobs/1", 20);
-  PostFor("acme-people", "tenants/acme/jobs/1");
+  ReserveFor("tenants/acme/populations/people", "tenants/acme/jobs/1", 20);
+  PostFor("tenants/acme/populations/people", "tenants/acme/jobs/1");
   EXPECT_EQ(metrics.RefreshOneEpsilon().value(), false) << "not read yet";
   ASSERT_TRUE(metrics.RefreshAccounts().ok());
   EXPECT_EQ(metrics.RefreshOneEpsilon().value(), true);
   EXPECT_THAT(Text(metrics.Collect()),
-              HasSubstr(Line("dpar_budget_equivalent_epsilon", labels, BudgetOf("acme-people").equivalent_epsilon())));
+              HasSubstr(Line("dpar_budget_equivalent_epsilon", labels,
+                             BudgetOf("tenants/acme/populations/people").equivalent_epsilon())));
 }
 
 TEST_P(StoreMetricsTest, OnlyTheFullestAreShownAndTheRestIsCounted) {
   for (const char* id : {"a", "b", "c"}) {
     AddDataset("acme", id);
   }
-  AddDataset("other", "b-again", "acme-b");
-  ReserveFor("acme-b", "tenants/acme/jobs/1", 20);
-  ReserveFor("acme-c", "tenants/acme/jobs/2", 40);
-  BudgetMetrics metrics(store_.database(), 3);
+  AddDataset("acme", "b-again", "tenants/acme/populations/b");
+  ReserveFor("tenants/acme/populations/b", "tenants/acme/jobs/1", 20);
+  ReserveFor("tenants/acme/populations/c", "tenants/acme/jobs/2", 40);
+  BudgetMetrics metrics(store_.database(), 2);
   ASSERT_TRUE(metrics.RefreshAccounts().ok());
   EXPECT_EQ(metrics.RefreshOneEpsilon().value(), true);
   EXPECT_EQ(metrics.RefreshOneEpsilon().value(), true);
-  EXPECT_EQ(metrics.RefreshOneEpsilon().value(), false) << "two datasets share a budget, and one is not shown";
+  EXPECT_EQ(metrics.RefreshOneEpsilon().value(), false) << "one is not shown";
   const std::string text = Text(metrics.Collect());
-  for (const char* labels : {"{tenant=\"acme\",dataset=\"b\"}", "{tenant=\"other\",dataset=\"b-again\"}",
-                             "{tenant=\"acme\",dataset=\"c\"}"}) {
+  for (const char* labels : {"{tenant=\"acme\",population=\"b\"}", "{tenant=\"acme\",population=\"c\"}"}) {
     EXPECT_THAT(text, HasSubstr(absl::StrCat("dpar_budget_posted_units", labels, " 0\n")));
     EXPECT_THAT(text, HasSubstr(absl::StrCat("dpar_budget_equivalent_epsilon", labels, " 0\n")));
   }
-  EXPECT_THAT(text, Not(HasSubstr("dataset=\"a\"")));
+  EXPECT_THAT(text, Not(HasSubstr("population=\"a\"")));
   EXPECT_THAT(text, HasSubstr("dpar_budgets_omitted 1\n"));
 }
 

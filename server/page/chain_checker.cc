@@ -29,7 +29,7 @@ std::optional<BudgetHead> ChainChecker::Next(const std::vector<BudgetHead>& head
   const BudgetHead* next = nullptr;
   absl::Time next_time = now - kRound;
   for (const BudgetHead& head : heads) {
-    const auto known = verified_.find(head.budget_id);
+    const auto known = verified_.find(head.population);
     // A time in the future means that the clock was set back.
     const bool past = known != verified_.end() && known->second.time <= now;
     const absl::Time time = past ? known->second.time : absl::InfinitePast();
@@ -57,7 +57,7 @@ absl::Duration ChainChecker::VerifyNext(absl::Time now) {
     return kIdle;
   }
   const absl::StatusOr<v1::VerifyChainResponse> chain = ReadFrom(
-      database_, [&](Transaction& transaction) { return VerifyChain(transaction, next->budget_id, {}, &stop_); });
+      database_, [&](Transaction& transaction) { return VerifyChain(transaction, next->population, {}, &stop_); });
   if (absl::IsUnavailable(chain.status()) || absl::IsCancelled(chain.status())) {
     // The chain's state is unknown; the store is asked again later.
     return kIdle;
@@ -65,16 +65,16 @@ absl::Duration ChainChecker::VerifyNext(absl::Time now) {
   Verified verified{*next, now, 0, ""};
   if (!chain.ok()) {
     verified.fault = BudgetFaultText(chain.status());
-    spdlog::error("observe: ledger {} cannot be read: {}", next->budget_id, std::string(chain.status().message()));
+    spdlog::error("observe: ledger {} cannot be read: {}", next->population, std::string(chain.status().message()));
   } else if (!chain->intact()) {
     verified.bad_sequence = chain->first_bad_sequence();
     verified.fault = chain->fault();
-    spdlog::error("observe: ledger {} is broken at entry {}: {}", next->budget_id, verified.bad_sequence,
+    spdlog::error("observe: ledger {} is broken at entry {}: {}", next->population, verified.bad_sequence,
                   verified.fault);
   }
   {
     const MutexLock lock(&mutex_);
-    verified_[next->budget_id] = std::move(verified);
+    verified_[next->population] = std::move(verified);
   }
   return std::max(absl::ZeroDuration(), kRestForOne * (SteadyNow() - start));
 }
@@ -89,7 +89,7 @@ ChainChecker::Summary ChainChecker::Summarise(const std::string& tenant) const {
     summary.verified += 1;
     summary.oldest = std::min(summary.oldest.value_or(absl::InfiniteFuture()), verified.time);
     if (!verified.fault.empty()) {
-      summary.faults.push_back({verified.head.dataset, verified.time, verified.bad_sequence, verified.fault});
+      summary.faults.push_back({verified.head.population, verified.time, verified.bad_sequence, verified.fault});
     }
   }
   return summary;

@@ -35,7 +35,7 @@ class ChainChecker {
   absl::Duration VerifyNext(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Fault {
-    std::string dataset;
+    std::string population;
     absl::Time time;       // when it was found
     int64_t sequence = 0;  // 0 when the chain could not be read
     std::string what;

@@ -22,20 +22,25 @@ using testing::TemporaryStore;
 
 const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 
-// Tenants a, b and c with a dataset d and a budget of their name.
+constexpr char kA[] = "tenants/a/populations/p";
+constexpr char kB[] = "tenants/b/populations/p";
+constexpr char kC[] = "tenants/c/populations/p";
+
+// Tenants a, b and c with a dataset d and a population p.
 class LedgerFaultsTest : public ::testing::TestWithParam<Engine> {
  protected:
   void SetUp() override {
     for (const char* tenant : {"a", "b", "c"}) {
-      StoredDataset stored;
-      stored.dataset.set_name(absl::StrCat("tenants/", tenant, "/datasets/d"));
-      stored.dataset.set_content_digest("digest");
-      stored.budget_id = tenant;
-      ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                    DPAR_RETURN_IF_ERROR(InsertTenant(t, tenant, "key", kNow));
-                    DPAR_RETURN_IF_ERROR(OpenBudget(t, tenant, *MakeBudgetTerms(4, 1e-5), {"server", kNow}));
-                    return InsertDataset(t, stored, 100);
-                  }).ok());
+      v1::Dataset stored;
+      stored.set_name(absl::StrCat("tenants/", tenant, "/datasets/d"));
+      stored.set_content_digest("digest");
+      stored.set_population(absl::StrCat("tenants/", tenant, "/populations/p"));
+      ASSERT_TRUE(
+          Write([&](Transaction& t) -> absl::Status {
+            DPAR_RETURN_IF_ERROR(InsertTenant(t, tenant, "key", kNow));
+            DPAR_RETURN_IF_ERROR(OpenBudget(t, stored.population(), *MakeBudgetTerms(4, 1e-5), {"server", kNow}));
+            return InsertDataset(t, stored, 100);
+          }).ok());
     }
   }
   absl::Status Write(const std::function<absl::Status(Transaction&)>& body) { return store_.database().Write(body); }
@@ -55,13 +60,13 @@ class LedgerFaultsTest : public ::testing::TestWithParam<Engine> {
 };
 
 TEST_P(LedgerFaultsTest, AChainWithoutARecordIsAtFaultAndTheOthersAreVerified) {
-  testing::LoseBudget(store_, GetParam(), "a");
+  testing::LoseBudget(store_, GetParam(), kA);
   ChainChecker watch(store_.database());
   VerifyAll(watch, kNow);
   const ChainChecker::Summary all = watch.Summarise("");
   EXPECT_EQ(all.verified, 3);
   ASSERT_EQ(all.faults.size(), 1U);
-  EXPECT_EQ(all.faults[0].dataset, "tenants/a/datasets/d");
+  EXPECT_EQ(all.faults[0].population, kA);
   EXPECT_EQ(all.faults[0].time, kNow);
   EXPECT_EQ(all.faults[0].sequence, 0);
   EXPECT_EQ(all.faults[0].what, "the budget's record is gone from the store");
@@ -80,41 +85,41 @@ TEST_P(LedgerFaultsTest, WhatWasVerifiedInTheFutureIsVerifiedAgain) {
 TEST_P(LedgerFaultsTest, AVerificationIsLeftWhenTheServerStops) {
   std::atomic<bool> stop = true;
   EXPECT_TRUE(absl::IsCancelled(
-      store_.database().Read([&](Transaction& t) { return VerifyChain(t, "a", {}, &stop).status(); })));
+      store_.database().Read([&](Transaction& t) { return VerifyChain(t, kA, {}, &stop).status(); })));
   stop = false;
-  EXPECT_TRUE(store_.database().Read([&](Transaction& t) { return VerifyChain(t, "a", {}, &stop).status(); }).ok());
+  EXPECT_TRUE(store_.database().Read([&](Transaction& t) { return VerifyChain(t, kA, {}, &stop).status(); }).ok());
 }
 
 TEST_P(LedgerFaultsTest, SpendIsFollowedBehindALedgerThatCannotBeRead) {
   // A kind that needs more bits than any has.
-  Change("UPDATE ledger_entries SET kind = 99999999999 WHERE budget_id = $1", "a");
-  DebitOne("c");
+  Change("UPDATE ledger_entries SET kind = 99999999999 WHERE population = $1", kA);
+  DebitOne(kC);
   SpendLog log(store_.database());
   ASSERT_TRUE(log.Refresh().ok());
   EXPECT_TRUE(log.Summarise("", kNow).complete);
   EXPECT_EQ(log.Summarise("", kNow).budgets, 3);
-  EXPECT_TRUE(log.Points("a").empty());
-  ASSERT_EQ(log.Points("c").size(), 2U);
-  EXPECT_EQ(log.Points("c")[1].posted_units, 1);
+  EXPECT_TRUE(log.Points(kA).empty());
+  ASSERT_EQ(log.Points(kC).size(), 2U);
+  EXPECT_EQ(log.Points(kC)[1].posted_units, 1);
   // It is read once it grows after somebody has put it right.
-  Change("UPDATE ledger_entries SET kind = 1 WHERE budget_id = $1", "a");
-  DebitOne("a");
+  Change("UPDATE ledger_entries SET kind = 1 WHERE population = $1", kA);
+  DebitOne(kA);
   ASSERT_TRUE(log.Refresh().ok());
-  EXPECT_EQ(log.Points("a").size(), 2U);
+  EXPECT_EQ(log.Points(kA).size(), 2U);
 }
 
 TEST_P(LedgerFaultsTest, ALedgerOfSeveralPagesIsReadToItsEnd) {
   ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
                 for (int i = 0; i < 2'100; ++i) {
-                  DPAR_RETURN_IF_ERROR(Debit(t, "b", 1, "why", {"token", kNow + absl::Seconds(i)}).status());
+                  DPAR_RETURN_IF_ERROR(Debit(t, kB, 1, "why", {"token", kNow + absl::Seconds(i)}).status());
                 }
                 return absl::OkStatus();
               }).ok());
-  DebitOne("c");
+  DebitOne(kC);
   SpendLog log(store_.database());
   ASSERT_TRUE(log.Refresh().ok());
-  EXPECT_EQ(log.Points("b").back().posted_units, 2'100);
-  EXPECT_EQ(log.Points("c").back().posted_units, 1);
+  EXPECT_EQ(log.Points(kB).back().posted_units, 2'100);
+  EXPECT_EQ(log.Points(kC).back().posted_units, 1);
   const SpendLog::Summary all = log.Summarise("", kNow);
   EXPECT_EQ(all.entries, 3 + 2'100 + 1);
   EXPECT_EQ(all.adjustments, 2'101) << "all of them count, also those that are not kept";

@@ -20,16 +20,19 @@ namespace dpar {
 namespace {
 
 absl::Status AddCertificates(Transaction& transaction, v1::ListLedgerTailResponse& response) {
+  const auto is_post = [](const v1::LedgerTailEntry& entry) {
+    return entry.entry().kind() == v1::LedgerEntry::POST || entry.entry().kind() == v1::LedgerEntry::INHERIT;
+  };
   std::vector<std::string> posted;
   for (const v1::LedgerTailEntry& entry : response.entries()) {
-    if (entry.entry().kind() == v1::LedgerEntry::POST) {
+    if (is_post(entry)) {
       posted.push_back(entry.entry().job());
     }
   }
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> found, JobsWithCertificates(transaction, posted));
   const std::set<std::string> with(found.begin(), found.end());
   for (v1::LedgerTailEntry& entry : *response.mutable_entries()) {
-    entry.set_has_certificate(entry.entry().kind() == v1::LedgerEntry::POST && with.contains(entry.entry().job()));
+    entry.set_has_certificate(is_post(entry) && with.contains(entry.entry().job()));
   }
   return absl::OkStatus();
 }
@@ -38,7 +41,8 @@ absl::StatusOr<std::vector<int64_t>> SharesOfNewest(Transaction& transaction, co
                                                     int64_t page_size) {
   std::vector<std::pair<absl::Time, size_t>> newest;
   for (size_t i = 0; i < budgets.size(); ++i) {
-    const absl::StatusOr<std::vector<absl::Time>> times = ListNewestTimes(transaction, budgets[i].budget_id, page_size);
+    const absl::StatusOr<std::vector<absl::Time>> times =
+        ListNewestTimes(transaction, budgets[i].population, page_size);
     if (IsBudgetFault(times.status())) {
       continue;
     }
@@ -66,7 +70,7 @@ absl::StatusOr<std::vector<v1::LedgerTailEntry>> NewestEntries(Transaction& tran
       continue;
     }
     absl::StatusOr<std::vector<v1::LedgerEntry>> newest =
-        ListEntriesBefore(transaction, budgets[i].budget_id, std::numeric_limits<int64_t>::max(), shares[i]);
+        ListEntriesBefore(transaction, budgets[i].population, std::numeric_limits<int64_t>::max(), shares[i]);
     if (IsBudgetFault(newest.status())) {
       budgets.erase(budgets.begin() + static_cast<std::ptrdiff_t>(i));
       return NewestEntries(transaction, std::move(budgets), page_size);
@@ -74,7 +78,7 @@ absl::StatusOr<std::vector<v1::LedgerTailEntry>> NewestEntries(Transaction& tran
     DPAR_RETURN_IF_ERROR(newest.status());
     for (v1::LedgerEntry& entry : *newest) {
       v1::LedgerTailEntry& shown = entries.emplace_back();
-      shown.set_budget(absl::StrCat(budgets[i].dataset, "/budget"));
+      shown.set_budget(budgets[i].population);
       *shown.mutable_entry() = std::move(entry);
     }
   }
@@ -97,16 +101,15 @@ absl::StatusOr<v1::ListLedgerTailResponse> Overviews::Tail(const std::string& te
   });
 }
 
-absl::StatusOr<v1::ListLedgerTailResponse> Overviews::TailOf(const std::string& dataset, int64_t before_sequence,
+absl::StatusOr<v1::ListLedgerTailResponse> Overviews::TailOf(const std::string& population, int64_t before_sequence,
                                                              int64_t page_size) const {
   return ReadFrom(sources_.database, [&](Transaction& transaction) -> absl::StatusOr<v1::ListLedgerTailResponse> {
-    DPAR_ASSIGN_OR_RETURN(const std::string id, DatasetBudget(transaction, dataset));
     DPAR_ASSIGN_OR_RETURN(std::vector<v1::LedgerEntry> entries,
-                          ListEntriesBefore(transaction, id, before_sequence, page_size));
+                          ListEntriesBefore(transaction, population, before_sequence, page_size));
     v1::ListLedgerTailResponse response;
     for (v1::LedgerEntry& entry : entries) {
       v1::LedgerTailEntry& shown = *response.add_entries();
-      shown.set_budget(absl::StrCat(dataset, "/budget"));
+      shown.set_budget(population);
       *shown.mutable_entry() = std::move(entry);
     }
     if (!entries.empty() && response.entries().rbegin()->entry().sequence() > 1) {

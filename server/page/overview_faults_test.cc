@@ -34,18 +34,19 @@ class OverviewFaultsTest : public ::testing::TestWithParam<Engine> {
     ASSERT_TRUE(Write([&](Transaction& t) { return InsertTenant(t, "t", "key", kNow); }).ok());
     const std::vector<double> epsilons = {3.8, 3.7, 0.5};
     for (size_t i = 0; i < epsilons.size(); ++i) {
-      StoredDataset stored;
-      stored.budget_id = std::string(1, static_cast<char>('a' + i));
-      stored.dataset.set_name("tenants/t/datasets/" + stored.budget_id);
-      stored.dataset.set_content_digest("digest");
+      v1::Dataset stored;
+      const std::string id(1, static_cast<char>('a' + i));
+      stored.set_population("tenants/t/populations/" + id);
+      stored.set_name("tenants/t/datasets/" + id);
+      stored.set_content_digest("digest");
       const double epsilon = epsilons[i];
       const Price price =
           *MakePrice(*MakeGaussianEvent(1, 1 / *GaussianMu(epsilon, kDelta), 1), epsilon, kDelta, terms_);
-      const std::string job = "tenants/t/jobs/" + stored.budget_id;
+      const std::string job = "tenants/t/jobs/" + id;
       ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                    DPAR_RETURN_IF_ERROR(OpenBudget(t, stored.budget_id, terms_, {"server", kNow}));
-                    DPAR_RETURN_IF_ERROR(Reserve(t, stored.budget_id, job, price, {"token", kNow}).status());
-                    DPAR_RETURN_IF_ERROR(Post(t, stored.budget_id, job, 1, {"worker", kNow}).status());
+                    DPAR_RETURN_IF_ERROR(OpenBudget(t, stored.population(), terms_, {"server", kNow}));
+                    DPAR_RETURN_IF_ERROR(Reserve(t, stored.population(), job, price, {"token", kNow}).status());
+                    DPAR_RETURN_IF_ERROR(Post(t, stored.population(), job, 1, {"worker", kNow}).status());
                     return InsertDataset(t, stored, 100);
                   }).ok());
     }
@@ -64,7 +65,7 @@ class OverviewFaultsTest : public ::testing::TestWithParam<Engine> {
   }
   static std::vector<std::string> Names(const v1::ListUsageResponse& response) {
     std::vector<std::string> names;
-    for (const v1::DatasetUsage& usage : response.usage()) {
+    for (const v1::PopulationUsage& usage : response.usage()) {
       names.push_back(absl::StrCat(usage.budget().name(), usage.equivalent_pending() ? " pending" : ""));
     }
     return names;
@@ -105,23 +106,25 @@ TEST_P(OverviewFaultsTest, WhoeverAsksAgainHasEveryEquivalentInTheEnd) {
   EXPECT_FALSE(first.usage(0).equivalent_pending()) << "one is always computed";
   const v1::ListUsageResponse last = UsageInTheEnd();
   EXPECT_THAT(Names(last),
-              ElementsAre("tenants/t/datasets/a/budget", "tenants/t/datasets/b/budget", "tenants/t/datasets/c/budget"));
+              ElementsAre("tenants/t/populations/a", "tenants/t/populations/b", "tenants/t/populations/c"));
   EXPECT_NEAR(last.usage(0).budget().equivalent_epsilon(), 3.8, 1e-6);
   EXPECT_NEAR(last.usage(2).budget().equivalent_epsilon(), 0.5, 1e-6);
   // Only the last one moves: it is the first that needs the accountant.
-  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, "c", 5, "why", {"token", kNow}).status(); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) {
+                return Debit(t, "tenants/t/populations/c", 5, "why", {"token", kNow}).status();
+              }).ok());
   const v1::ListUsageResponse moved = overviews_.ListUsage({}, 0, 10, kNow).value();
   EXPECT_FALSE(moved.usage(2).equivalent_pending());
   EXPECT_EQ(moved.usage(2).accountant(), "renyi");
 }
 
 TEST_P(OverviewFaultsTest, ABudgetWithoutARecordStandsFirstAndTakesNothingElseAway) {
-  testing::LoseBudget(store_, GetParam(), "c");
-  EXPECT_THAT(Broken(Verified()), ElementsAre("tenants/t/datasets/c/budget: the ledger cannot be read: the budget's "
+  testing::LoseBudget(store_, GetParam(), "tenants/t/populations/c");
+  EXPECT_THAT(Broken(Verified()), ElementsAre("tenants/t/populations/c: the ledger cannot be read: the budget's "
                                               "record is gone from the store"));
   const v1::ListUsageResponse usage = UsageInTheEnd();
   EXPECT_THAT(Names(usage),
-              ElementsAre("tenants/t/datasets/c/budget", "tenants/t/datasets/a/budget", "tenants/t/datasets/b/budget"));
+              ElementsAre("tenants/t/populations/c", "tenants/t/populations/a", "tenants/t/populations/b"));
   EXPECT_EQ(usage.total_size(), 3);
   EXPECT_EQ(usage.usage(0).fault(), "the budget's record is gone from the store");
   EXPECT_EQ(usage.usage(1).fault(), "");
@@ -130,19 +133,19 @@ TEST_P(OverviewFaultsTest, ABudgetWithoutARecordStandsFirstAndTakesNothingElseAw
 
 TEST_P(OverviewFaultsTest, ABudgetWithImpossibleSumsTakesNothingElseAway) {
   // Without live events nothing can be reserved.
-  Change("UPDATE budgets SET reserved_units = 5, live_events = 0 WHERE id = 'a'");
-  EXPECT_THAT(Broken(Verified()), ElementsAre(HasSubstr("tenants/t/datasets/a/budget: the ledger is broken at entry")));
+  Change("UPDATE populations SET reserved_units = 5, live_events = 0 WHERE name = 'tenants/t/populations/a'");
+  EXPECT_THAT(Broken(Verified()), ElementsAre(HasSubstr("tenants/t/populations/a: the ledger is broken at entry")));
   const v1::ListUsageResponse usage = UsageInTheEnd();
   ASSERT_THAT(Names(usage),
-              ElementsAre("tenants/t/datasets/a/budget", "tenants/t/datasets/b/budget", "tenants/t/datasets/c/budget"));
+              ElementsAre("tenants/t/populations/a", "tenants/t/populations/b", "tenants/t/populations/c"));
   EXPECT_EQ(usage.usage(0).fault(), "a budget's sums are impossible");
   EXPECT_NEAR(usage.usage(1).budget().equivalent_epsilon(), 3.7, 1e-6);
   EXPECT_EQ(overviews_.Tail("", 10)->entries_size(), 6) << "of b and c";
 }
 
 TEST_P(OverviewFaultsTest, AnEventThatCannotBeReadLeavesTheSumsAndTheOthers) {
-  Change("UPDATE ledger_entries SET event = 'nonsense' WHERE budget_id = 'b' AND event <> ''");
-  EXPECT_THAT(Broken(Verified()), ElementsAre(HasSubstr("tenants/t/datasets/b/budget: the ledger is broken at entry")));
+  Change("UPDATE ledger_entries SET event = 'nonsense' WHERE population = 'tenants/t/populations/b' AND event <> ''");
+  EXPECT_THAT(Broken(Verified()), ElementsAre(HasSubstr("tenants/t/populations/b: the ledger is broken at entry")));
   const v1::ListUsageResponse usage = UsageInTheEnd();
   ASSERT_EQ(usage.usage_size(), 3);
   EXPECT_THAT(usage.usage(1).fault(), HasSubstr("there is no equivalent epsilon"));
@@ -153,12 +156,12 @@ TEST_P(OverviewFaultsTest, AnEventThatCannotBeReadLeavesTheSumsAndTheOthers) {
   const v1::ListLedgerTailResponse tail = overviews_.Tail("", 3).value();
   ASSERT_EQ(tail.entries_size(), 3) << "of those that can be read";
   for (const v1::LedgerTailEntry& entry : tail.entries()) {
-    EXPECT_NE(entry.budget(), "tenants/t/datasets/b/budget");
+    EXPECT_NE(entry.budget(), "tenants/t/populations/b");
   }
 }
 
 TEST_P(OverviewFaultsTest, ABudgetWithoutUnitsIsListed) {
-  Change("UPDATE budgets SET cap_units = 0, posted_units = 0 WHERE id = 'c'");
+  Change("UPDATE populations SET cap_units = 0, posted_units = 0 WHERE name = 'tenants/t/populations/c'");
   EXPECT_EQ(overviews_.ListUsage({}, 0, 10, kNow)->total_size(), 3);
   EXPECT_EQ(overviews_.ListUsage({.tenant = "", .text = "", .above_percent = 80.5}, 0, 10, kNow)->total_size(), 2);
 }

@@ -33,10 +33,11 @@ absl::Status CheckFilter(const std::string& filter) {
                     });
   return fits ? absl::OkStatus()
               : InvalidField("filter",
-                             "filter must be a part of {tenant}/{dataset}: up to 128 characters of [a-z0-9-/]");
+                             "filter must be a part of {tenant}/{population} or {tenant}/{dataset}: up to 128 "
+                             "characters of [a-z0-9-/]");
 }
 
-bool IsBudget(const std::string& parent) { return absl::StrContains(parent, "/datasets/"); }
+bool IsBudget(const std::string& parent) { return absl::StrContains(parent, "/populations/"); }
 
 // Drops messages that reveal how a job ended before its post is marked (server/witness). `ended` gives its name, if
 // any.
@@ -114,13 +115,13 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListU
   DPAR_ASSIGN_OR_RETURN(
       response, overviews_.ListUsage({.tenant = tenant, .text = request.filter()}, skip, page_size, absl::Now()));
   std::vector<std::string> ended;
-  for (const v1::DatasetUsage& usage : response.usage()) {
+  for (const v1::PopulationUsage& usage : response.usage()) {
     if (IsTerminal(usage.last_job().state())) {
       ended.push_back(usage.last_job().name());
     }
   }
   const bool all = parts_.witness.CoverJobs(ended).ok();
-  for (v1::DatasetUsage& usage : *response.mutable_usage()) {
+  for (v1::PopulationUsage& usage : *response.mutable_usage()) {
     if (!all && IsTerminal(usage.last_job().state()) && !parts_.witness.CoverJobs({usage.last_job().name()}).ok()) {
       usage.mutable_last_job()->clear_state();
     }
@@ -131,9 +132,9 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListU
 absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::GetSpendHistoryRequest& request,
                                          v1::SpendHistory& response) const {
   if (IsBudget(request.parent())) {
-    DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("parent", request.parent()));
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParsePopulationName("parent", request.parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
-    DPAR_ASSIGN_OR_RETURN(response, overviews_.HistoryOf(name.dataset));
+    DPAR_ASSIGN_OR_RETURN(response, overviews_.HistoryOf(name.name));
     return absl::OkStatus();
   }
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request.parent()));
@@ -158,11 +159,11 @@ absl::Status OverviewServiceImpl::Answer(const Identity& caller, const v1::ListL
                                          v1::ListLedgerTailResponse& response) const {
   DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request.page_size(), kDefaultShortPage, kMaxShortPage));
   if (IsBudget(request.parent())) {
-    DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("parent", request.parent()));
+    DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParsePopulationName("parent", request.parent()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
     DPAR_ASSIGN_OR_RETURN(const int64_t before,
                           PositionOfToken(request.page_token(), std::numeric_limits<int64_t>::max()));
-    DPAR_ASSIGN_OR_RETURN(response, overviews_.TailOf(name.dataset, before, page_size));
+    DPAR_ASSIGN_OR_RETURN(response, overviews_.TailOf(name.name, before, page_size));
     return absl::OkStatus();
   }
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request.parent()));

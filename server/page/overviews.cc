@@ -1,7 +1,6 @@
 #include "server/page/overviews.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 #include <vector>
 
@@ -29,8 +28,6 @@ constexpr absl::Duration kAccountantPatience = absl::Milliseconds(300);
 constexpr int64_t kMaxHistories = 8;
 
 google::protobuf::Timestamp Stamp(absl::Time time) { return ToTimestamp(absl::ToUnixMicros(time)); }
-
-std::string BudgetNameOf(const std::string& dataset) { return absl::StrCat(dataset, "/budget"); }
 
 v1::AttentionItem Item(const std::string& resource, absl::Time time, const std::string& detail) {
   v1::AttentionItem item;
@@ -61,8 +58,16 @@ std::vector<v1::AttentionItem> JobItems(const NotedJobs& noted, const std::strin
 }
 
 std::string AdjustmentText(const SpendStep& step) {
-  return step.kind == v1::LedgerEntry::DEBIT ? absl::StrFormat("%d units debited by hand: %s", step.units, step.reason)
-                                             : absl::StrFormat("cap set to epsilon %g: %s", step.epsilon, step.reason);
+  switch (step.kind) {
+    case v1::LedgerEntry::DEBIT:
+      return absl::StrFormat("%d units debited by hand: %s", step.units, step.reason);
+    case v1::LedgerEntry::MERGE:
+      return absl::StrFormat("a population was merged into it: %s", step.reason);
+    case v1::LedgerEntry::CLOSE:
+      return absl::StrFormat("closed: %s", step.reason);
+    default:
+      return absl::StrFormat("cap set to epsilon %g: %s", step.epsilon, step.reason);
+  }
 }
 
 bool SeesTokens(const Identity& caller) {
@@ -71,10 +76,10 @@ bool SeesTokens(const Identity& caller) {
                   std::find(caller.scopes.begin(), caller.scopes.end(), v1::ADMINISTER) != caller.scopes.end());
 }
 
-absl::StatusOr<v1::AttentionItem> NearlySpent(Transaction& transaction, const UsageName& name) {
+absl::StatusOr<v1::AttentionItem> NearlySpent(Transaction& transaction, const std::string& population) {
   v1::AttentionItem item;
-  item.set_resource(BudgetNameOf(name.dataset));
-  const absl::StatusOr<BudgetSums> sums = GetBudgetSums(transaction, name.budget_id);
+  item.set_resource(population);
+  const absl::StatusOr<BudgetSums> sums = GetBudgetSums(transaction, population);
   if (IsBudgetFault(sums.status())) {
     item.set_detail(BudgetFaultText(sums.status()));
     return item;
@@ -91,8 +96,8 @@ std::string FaultText(const ChainChecker::Fault& fault) {
                              : absl::StrFormat("the ledger is broken at entry %d: %s", fault.sequence, fault.what);
 }
 
-void SetHistory(const std::string& dataset, const std::vector<SpendPoint>& points, v1::BudgetHistory& history) {
-  history.set_budget(BudgetNameOf(dataset));
+void SetHistory(const std::string& population, const std::vector<SpendPoint>& points, v1::BudgetHistory& history) {
+  history.set_budget(population);
   history.mutable_points()->Reserve(static_cast<int>(points.size()));
   for (const SpendPoint& point : points) {
     v1::SpendPoint& shown = *history.add_points();
@@ -120,8 +125,8 @@ absl::StatusOr<Overviews::StoreView> Overviews::View(const std::string& tenant, 
         DPAR_ASSIGN_OR_RETURN(read.queue, GetQueueState(transaction, tenant));
         DPAR_ASSIGN_OR_RETURN(const UsageNames nearly,
                               ListUsageNames(transaction, {tenant, "", kNearlySpentPercent}, 0, kMaxItems));
-        for (const UsageName& name : nearly.names) {
-          DPAR_ASSIGN_OR_RETURN(v1::AttentionItem item, NearlySpent(transaction, name));
+        for (const std::string& population : nearly.populations) {
+          DPAR_ASSIGN_OR_RETURN(v1::AttentionItem item, NearlySpent(transaction, population));
           read.nearly_spent.push_back(std::move(item));
         }
         read.nearly_spent_count = nearly.total;
@@ -200,7 +205,7 @@ absl::StatusOr<v1::Overview> Overviews::Get(const Identity& caller, const std::s
   *overview.mutable_health() = HealthOf(caller, tenant, view, spend);
   std::vector<v1::AttentionItem> items;
   for (const ChainChecker::Fault& fault : sources_.chains.Summarise(tenant).faults) {
-    items.push_back(Item(BudgetNameOf(fault.dataset), fault.time, FaultText(fault)));
+    items.push_back(Item(fault.population, fault.time, FaultText(fault)));
   }
   const auto broken = static_cast<int64_t>(items.size());
   AddAttention(v1::Attention::CHAIN_BROKEN, broken, std::move(items), overview);
@@ -216,14 +221,14 @@ absl::StatusOr<v1::Overview> Overviews::Get(const Identity& caller, const std::s
   AddAttention(v1::Attention::JOB_FAILED, view.failed.count, JobItems(view.failed, "it failed"), overview);
   items.clear();
   for (const SpendLog::Summary::Adjustment& adjustment : spend.newest) {
-    items.push_back(Item(BudgetNameOf(adjustment.dataset), adjustment.step.time, AdjustmentText(adjustment.step)));
+    items.push_back(Item(adjustment.population, adjustment.step.time, AdjustmentText(adjustment.step)));
   }
   AddAttention(v1::Attention::LEDGER_ADJUSTED, spend.adjustments, std::move(items), overview);
   AddKeys(caller, view, now, overview);
   return overview;
 }
 
-bool Overviews::ShowKnown(const BudgetAt& budget, v1::DatasetUsage& usage) const {
+bool Overviews::ShowKnown(const BudgetAt& budget, v1::PopulationUsage& usage) const {
   const auto known = equivalents_.find(budget.id);
   if (known == equivalents_.end() || known->second.epsilon.head_sequence != budget.head_sequence) {
     return false;
@@ -239,10 +244,9 @@ bool Overviews::ShowKnown(const BudgetAt& budget, v1::DatasetUsage& usage) const
   return true;
 }
 
-bool Overviews::Compute(const BudgetAt& budget, v1::DatasetUsage& usage) {
+bool Overviews::Compute(const BudgetAt& budget, v1::PopulationUsage& usage) {
   {
     const MutexLock lock(&mutex_);
-    // Two datasets may have one budget.
     if (ShowKnown(budget, usage) || !computing_.insert(budget.id).second) {
       return false;
     }
@@ -269,9 +273,7 @@ bool Overviews::Compute(const BudgetAt& budget, v1::DatasetUsage& usage) {
   });
   if (answer.ok()) {
     // The ledger may have grown since the row was read: sums and epsilon must be of one state.
-    const std::string name = usage.budget().name();
     *usage.mutable_budget() = answer->sums.budget;
-    usage.mutable_budget()->set_name(name);
     const MutexLock lock(&mutex_);
     equivalents_[budget.id] = answer->equivalent;
     ShowKnown({budget.id, answer->sums.head_sequence}, usage);
@@ -284,7 +286,7 @@ void Overviews::AddEquivalents(UsagePage& page) {
   {
     const MutexLock lock(&mutex_);
     for (size_t i = 0; i < page.budgets.size(); ++i) {
-      v1::DatasetUsage& usage = *page.response.mutable_usage(static_cast<int>(i));
+      v1::PopulationUsage& usage = *page.response.mutable_usage(static_cast<int>(i));
       if (page.budgets[i].head_sequence > 0 && !ShowKnown(page.budgets[i], usage)) {
         usage.set_equivalent_pending(true);
         missing.push_back(i);
@@ -301,8 +303,9 @@ void Overviews::AddEquivalents(UsagePage& page) {
   }
 }
 
-void Overviews::AddSpend(const std::string& budget_id, absl::Time now, v1::DatasetUsage& usage) const {
-  const std::optional<SpendLog::Recent> recent = sources_.spend.FindRecent(budget_id, usage.budget().left_units(), now);
+void Overviews::AddSpend(const std::string& population, absl::Time now, v1::PopulationUsage& usage) const {
+  const std::optional<SpendLog::Recent> recent =
+      sources_.spend.FindRecent(population, usage.budget().left_units(), now);
   if (!recent.has_value()) {
     return;
   }
@@ -322,27 +325,32 @@ absl::StatusOr<Overviews::UsagePage> Overviews::ReadUsage(Transaction& transacti
   v1::ListUsageResponse& response = page.response;
   DPAR_ASSIGN_OR_RETURN(const UsageNames found, ListUsageNames(transaction, filter, skip, page_size));
   std::vector<std::string> jobs;
-  for (const UsageName& name : found.names) {
-    v1::DatasetUsage& usage = *response.add_usage();
-    const absl::StatusOr<BudgetSums> sums = GetBudgetSums(transaction, name.budget_id);
+  for (const std::string& population : found.populations) {
+    v1::PopulationUsage& usage = *response.add_usage();
+    const absl::StatusOr<BudgetSums> sums = GetBudgetSums(transaction, population);
     if (sums.ok()) {
       *usage.mutable_budget() = sums->budget;
-      AddSpend(name.budget_id, now, usage);
+      AddSpend(population, now, usage);
     } else if (IsBudgetFault(sums.status())) {
       usage.set_fault(BudgetFaultText(sums.status()));
     } else {
       return sums.status();
     }
-    page.budgets.push_back({name.budget_id, sums.ok() ? sums->head_sequence : 0});
-    usage.mutable_budget()->set_name(BudgetNameOf(name.dataset));
-    usage.set_dataset_deleted(name.deleted);
+    page.budgets.push_back({population, sums.ok() ? sums->head_sequence : 0});
+    usage.mutable_budget()->set_name(population);
+    DPAR_ASSIGN_OR_RETURN(const std::vector<v1::DatasetSpend> datasets, ListUsageDatasets(transaction, population));
+    for (const v1::DatasetSpend& dataset : datasets) {
+      v1::DatasetSpend& shown = *usage.add_datasets();
+      shown = dataset;
+      shown.set_posted_units(sources_.spend.PostedBy(population, dataset.dataset()));
+    }
     if (usage.has_last_job()) {
       jobs.push_back(usage.last_job().name());
     }
   }
   if (!jobs.empty()) {
     DPAR_ASSIGN_OR_RETURN(const JobStandings standings, GetStandings(transaction, jobs));
-    for (v1::DatasetUsage& usage : *response.mutable_usage()) {
+    for (v1::PopulationUsage& usage : *response.mutable_usage()) {
       const auto standing = standings.find(usage.last_job().name());
       if (usage.has_last_job() && standing != standings.end() && standing->second.ok()) {
         usage.mutable_last_job()->set_state(standing->second->state());
@@ -350,8 +358,8 @@ absl::StatusOr<Overviews::UsagePage> Overviews::ReadUsage(Transaction& transacti
     }
   }
   response.set_total_size(found.total);
-  const int64_t next = skip + static_cast<int64_t>(found.names.size());
-  if (next < found.total && !found.names.empty()) {
+  const int64_t next = skip + static_cast<int64_t>(found.populations.size());
+  if (next < found.total && !found.populations.empty()) {
     response.set_next_page_token(absl::StrCat(next));
   }
   return page;
@@ -372,23 +380,22 @@ absl::StatusOr<v1::SpendHistory> Overviews::History(const std::string& tenant) c
                           return ListUsageNames(transaction, {.tenant = tenant, .text = ""}, 0, kMaxHistories);
                         }));
   v1::SpendHistory history;
-  std::set<std::string> seen;
-  for (const UsageName& name : fullest.names) {
-    const std::vector<SpendPoint> points = sources_.spend.Points(name.budget_id);
-    if (!points.empty() && seen.insert(name.budget_id).second) {
-      SetHistory(name.dataset, points, *history.add_budgets());
+  for (const std::string& population : fullest.populations) {
+    const std::vector<SpendPoint> points = sources_.spend.Points(population);
+    if (!points.empty()) {
+      SetHistory(population, points, *history.add_budgets());
     }
   }
-  history.set_omitted_count(fullest.total - static_cast<int64_t>(fullest.names.size()));
+  history.set_omitted_count(fullest.total - static_cast<int64_t>(fullest.populations.size()));
   return history;
 }
 
-absl::StatusOr<v1::SpendHistory> Overviews::HistoryOf(const std::string& dataset) const {
-  DPAR_ASSIGN_OR_RETURN(const std::string id, ReadFrom(sources_.database, [&](Transaction& transaction) {
-                          return DatasetBudget(transaction, dataset);
-                        }));
+absl::StatusOr<v1::SpendHistory> Overviews::HistoryOf(const std::string& population) const {
+  DPAR_RETURN_IF_ERROR(ReadFrom(sources_.database, [&](Transaction& transaction) {
+                         return GetBudgetSums(transaction, population);
+                       }).status());
   v1::SpendHistory history;
-  SetHistory(dataset, sources_.spend.Points(id), *history.add_budgets());
+  SetHistory(population, sources_.spend.Points(population), *history.add_budgets());
   return history;
 }
 

@@ -55,11 +55,10 @@ class Overviews {
   absl::StatusOr<v1::ListUsageResponse> ListUsage(const UsageFilter& filter, int64_t skip, int64_t page_size,
                                                   absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::SpendHistory> History(const std::string& tenant) const;
-  // Of tenants/{t}/datasets/{d}.
-  absl::StatusOr<v1::SpendHistory> HistoryOf(const std::string& dataset) const;
+  absl::StatusOr<v1::SpendHistory> HistoryOf(const std::string& population) const;
   absl::StatusOr<v1::ListLedgerTailResponse> Tail(const std::string& tenant, int64_t page_size) const;
-  // Of one dataset, entries before `before_sequence`.
-  absl::StatusOr<v1::ListLedgerTailResponse> TailOf(const std::string& dataset, int64_t before_sequence,
+  // Of one population, entries before `before_sequence`.
+  absl::StatusOr<v1::ListLedgerTailResponse> TailOf(const std::string& population, int64_t before_sequence,
                                                     int64_t page_size) const;
 
  private:
@@ -95,10 +94,10 @@ class Overviews {
                                       int64_t page_size, absl::Time now) const;
   // Adds the known equivalent epsilons, and computes at least one more, others as time permits: repeated calls get all.
   void AddEquivalents(UsagePage& page) ABSL_LOCKS_EXCLUDED(mutex_);
-  bool ShowKnown(const BudgetAt& budget, v1::DatasetUsage& usage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool ShowKnown(const BudgetAt& budget, v1::PopulationUsage& usage) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // False when it is known or another call computes it.
-  bool Compute(const BudgetAt& budget, v1::DatasetUsage& usage) ABSL_LOCKS_EXCLUDED(mutex_);
-  void AddSpend(const std::string& budget_id, absl::Time now, v1::DatasetUsage& usage) const;
+  bool Compute(const BudgetAt& budget, v1::PopulationUsage& usage) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddSpend(const std::string& population, absl::Time now, v1::PopulationUsage& usage) const;
 
   const OverviewSources sources_;
   const ServerFacts facts_;

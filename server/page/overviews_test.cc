@@ -43,12 +43,12 @@ class OverviewsTest : public ::testing::TestWithParam<Engine> {
   }
   absl::Status Write(const std::function<absl::Status(Transaction&)>& body) { return store_.database().Write(body); }
   void AddDataset(const std::string& tenant, const std::string& id) {
-    StoredDataset stored;
-    stored.dataset.set_name(absl::StrCat("tenants/", tenant, "/datasets/", id));
-    stored.dataset.set_content_digest("digest");
-    stored.budget_id = "budget-" + id;
+    v1::Dataset stored;
+    stored.set_name(absl::StrCat("tenants/", tenant, "/datasets/", id));
+    stored.set_content_digest("digest");
+    stored.set_population(absl::StrCat("tenants/", tenant, "/populations/", id));
     ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_RETURN_IF_ERROR(OpenBudget(t, stored.budget_id, terms_, {"server", kNow - absl::Hours(240)}));
+                  DPAR_RETURN_IF_ERROR(OpenBudget(t, stored.population(), terms_, {"server", kNow - absl::Hours(240)}));
                   return InsertDataset(t, stored, 100);
                 }).ok());
   }
@@ -57,9 +57,10 @@ class OverviewsTest : public ::testing::TestWithParam<Engine> {
              bool posts = true) {
     const Price price = *MakePrice(*MakeGaussianEvent(1, 1 / *GaussianMu(epsilon, kDelta), 1), epsilon, kDelta, terms_);
     const std::string name = absl::StrCat("tenants/", tenant, "/jobs/", job);
+    const std::string population = absl::StrCat("tenants/", tenant, "/populations/", id);
     ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_RETURN_IF_ERROR(Reserve(t, "budget-" + id, name, price, {"token", time}).status());
-                  return posts ? Post(t, "budget-" + id, name, 1, {"worker", time}).status() : absl::OkStatus();
+                  DPAR_RETURN_IF_ERROR(Reserve(t, population, name, price, {"token", time}).status());
+                  return posts ? Post(t, population, name, 1, {"worker", time}).status() : absl::OkStatus();
                 }).ok());
   }
   void AddJob(const std::string& tenant, const std::string& job, absl::Time created) {
@@ -106,7 +107,7 @@ class OverviewsTest : public ::testing::TestWithParam<Engine> {
   }
   static std::vector<std::string> Names(const v1::ListUsageResponse& response) {
     std::vector<std::string> names;
-    for (const v1::DatasetUsage& usage : response.usage()) names.push_back(usage.budget().name());
+    for (const v1::PopulationUsage& usage : response.usage()) names.push_back(usage.budget().name());
     return names;
   }
 
@@ -156,14 +157,14 @@ TEST_P(OverviewsTest, WhatNeedsAttentionIsToldToThoseWhomItConcerns) {
   LeaseNext(kNow - absl::Minutes(2));
   refusals_.Note("tenants/acme", {"tenants/acme/datasets/a", kNow, "too much"});
   ASSERT_TRUE(Write([&](Transaction& t) {
-                return SetCap(t, "budget-b", 6, "agreed", {"token", kNow - absl::Hours(1)});
+                return SetCap(t, "tenants/acme/populations/b", 6, "agreed", {"token", kNow - absl::Hours(1)});
               }).ok());
   const v1::Overview all = Get(Operator(), "");
-  EXPECT_THAT(Resources(all, v1::Attention::BUDGET_NEARLY_SPENT), ElementsAre("tenants/acme/datasets/a/budget"));
+  EXPECT_THAT(Resources(all, v1::Attention::BUDGET_NEARLY_SPENT), ElementsAre("tenants/acme/populations/a"));
   EXPECT_THAT(Resources(all, v1::Attention::JOB_FAILED), ElementsAre("tenants/acme/jobs/failed"));
   EXPECT_THAT(Resources(all, v1::Attention::LEASE_EXPIRED), ElementsAre("tenants/acme/jobs/lost"));
   EXPECT_THAT(Resources(all, v1::Attention::JOB_REFUSED), ElementsAre("tenants/acme/datasets/a"));
-  EXPECT_THAT(Resources(all, v1::Attention::LEDGER_ADJUSTED), ElementsAre("tenants/acme/datasets/b/budget"));
+  EXPECT_THAT(Resources(all, v1::Attention::LEDGER_ADJUSTED), ElementsAre("tenants/acme/populations/b"));
   EXPECT_THAT(Resources(all, v1::Attention::KEY_EXPIRES), ElementsAre("server certificate"));
   EXPECT_EQ(Get(Of("tenants/acme", v1::READER), "tenants/acme").attention_size(), 5);
   EXPECT_EQ(Get(Of("tenants/other", v1::OWNER), "tenants/other").attention_size(), 0);
@@ -218,17 +219,16 @@ TEST_P(OverviewsTest, UsageIsTheLedgersOwnLeastLeftFirst) {
   for (int i = 0; i < all.usage_size(); ++i) {
     all = Usage({});
   }
-  EXPECT_THAT(Names(all), ElementsAre("tenants/acme/datasets/b/budget", "tenants/other/datasets/c/budget",
-                                      "tenants/acme/datasets/a/budget"));
+  EXPECT_THAT(Names(all),
+              ElementsAre("tenants/acme/populations/b", "tenants/other/populations/c", "tenants/acme/populations/a"));
   EXPECT_EQ(all.total_size(), 3);
-  for (const v1::DatasetUsage& usage : all.usage()) {
+  for (const v1::PopulationUsage& usage : all.usage()) {
     v1::Budget budget;
-    const std::string id = absl::StrCat("budget-", usage.budget().name().substr(usage.budget().name().size() - 8, 1));
+    const std::string& id = usage.budget().name();
     ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
                   DPAR_ASSIGN_OR_RETURN(budget, GetBudget(t, id));
                   return absl::OkStatus();
                 }).ok());
-    budget.set_name(usage.budget().name());
     EXPECT_EQ(usage.budget().SerializeAsString(), budget.SerializeAsString());
     EXPECT_EQ(usage.accountant(), "composition");
     EXPECT_FALSE(usage.equivalent_pending());
@@ -240,20 +240,22 @@ TEST_P(OverviewsTest, UsageIsTheLedgersOwnLeastLeftFirst) {
   EXPECT_TRUE(all.usage(1).has_exhaustion_time());
   EXPECT_FALSE(all.usage(2).has_last_job());
   EXPECT_FALSE(all.usage(2).has_exhaustion_time());
-  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, "budget-a", 5, "why", {"token", kNow}).status(); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) {
+                return Debit(t, "tenants/acme/populations/a", 5, "why", {"token", kNow}).status();
+              }).ok());
   EXPECT_EQ(Usage({}).usage(2).accountant(), "renyi") << "a debit has no event, and one ledger moved";
 }
 
 TEST_P(OverviewsTest, UsageIsFilteredAndPaged) {
-  EXPECT_THAT(Names(Usage({.tenant = "tenants/other", .text = ""})), ElementsAre("tenants/other/datasets/c/budget"));
-  EXPECT_THAT(Names(Usage({.tenant = "", .text = "acme/b"})), ElementsAre("tenants/acme/datasets/b/budget"));
+  EXPECT_THAT(Names(Usage({.tenant = "tenants/other", .text = ""})), ElementsAre("tenants/other/populations/c"));
+  EXPECT_THAT(Names(Usage({.tenant = "", .text = "acme/b"})), ElementsAre("tenants/acme/populations/b"));
   EXPECT_THAT(Names(Usage({.tenant = "", .text = "datasets"})), ElementsAre()) << "that word is in no name";
   EXPECT_THAT(Names(Usage({.tenant = "tenants/other", .text = "acme"})), ElementsAre());
   const v1::ListUsageResponse first = Usage({}, 0, 2);
-  EXPECT_THAT(Names(first), ElementsAre("tenants/acme/datasets/a/budget", "tenants/acme/datasets/b/budget"));
+  EXPECT_THAT(Names(first), ElementsAre("tenants/acme/populations/a", "tenants/acme/populations/b"));
   EXPECT_EQ(first.next_page_token(), "2");
   const v1::ListUsageResponse last = Usage({}, 2, 2);
-  EXPECT_THAT(Names(last), ElementsAre("tenants/other/datasets/c/budget"));
+  EXPECT_THAT(Names(last), ElementsAre("tenants/other/populations/c"));
   EXPECT_EQ(last.next_page_token(), "");
   EXPECT_EQ(last.total_size(), 3);
   EXPECT_EQ(Usage({}, 1000, 2).usage_size(), 0);
@@ -277,12 +279,12 @@ TEST_P(OverviewsTest, TheTailIsTheNewestOfAllOrAllOfOne) {
   for (const v1::LedgerTailEntry& tail : own.entries()) {
     EXPECT_THAT(tail.budget(), HasSubstr("tenants/acme/"));
   }
-  const v1::ListLedgerTailResponse one = overviews_.TailOf("tenants/acme/datasets/a", 9, 6).value();
+  const v1::ListLedgerTailResponse one = overviews_.TailOf("tenants/acme/populations/a", 9, 6).value();
   ASSERT_EQ(one.entries_size(), 6);
   EXPECT_EQ(one.entries(0).entry().sequence(), 8);
   EXPECT_EQ(one.next_page_token(), "3");
-  EXPECT_EQ(overviews_.TailOf("tenants/acme/datasets/a", 3, 6).value().next_page_token(), "");
-  EXPECT_TRUE(absl::IsNotFound(overviews_.TailOf("tenants/acme/datasets/none", 3, 6).status()));
+  EXPECT_EQ(overviews_.TailOf("tenants/acme/populations/a", 3, 6).value().next_page_token(), "");
+  EXPECT_TRUE(absl::IsNotFound(overviews_.TailOf("tenants/acme/populations/none", 3, 6).status()));
 }
 
 TEST_P(OverviewsTest, HistoryIsOfTheFullestOrOfOne) {
@@ -290,11 +292,11 @@ TEST_P(OverviewsTest, HistoryIsOfTheFullestOrOfOne) {
   ASSERT_TRUE(spend_.Refresh().ok());
   const v1::SpendHistory all = overviews_.History("").value();
   ASSERT_EQ(all.budgets_size(), 3);
-  EXPECT_EQ(all.budgets(0).budget(), "tenants/other/datasets/c/budget");
+  EXPECT_EQ(all.budgets(0).budget(), "tenants/other/populations/c");
   EXPECT_EQ(all.budgets(0).points_size(), 3);
   EXPECT_EQ(overviews_.History("tenants/acme").value().budgets_size(), 2);
-  EXPECT_EQ(overviews_.HistoryOf("tenants/acme/datasets/a").value().budgets(0).points_size(), 1);
-  EXPECT_TRUE(absl::IsNotFound(overviews_.HistoryOf("tenants/acme/datasets/none").status()));
+  EXPECT_EQ(overviews_.HistoryOf("tenants/acme/populations/a").value().budgets(0).points_size(), 1);
+  EXPECT_TRUE(absl::IsNotFound(overviews_.HistoryOf("tenants/acme/populations/none").status()));
 }
 
 TEST_P(OverviewsTest, RecentJobsAreLiveOnesAndThenTheNewest) {

@@ -56,6 +56,7 @@ void BudgetSpend::Apply(const SpendStep& step) {
       cap_ = step.units;
       break;
     case v1::LedgerEntry::ADJUST:
+    case v1::LedgerEntry::MERGE:
       cap_ = step.units;
       break;
     case v1::LedgerEntry::RESERVE:
@@ -69,6 +70,12 @@ void BudgetSpend::Apply(const SpendStep& step) {
       reserved_ -= step.units;
       posted_ += step.units;
       daily_[DayOf(step.time)] += step.units;
+      by_dataset_[step.dataset] += step.units;
+      break;
+    case v1::LedgerEntry::INHERIT:
+      // Posted on days before the merge, which say nothing about the days to come.
+      posted_ += step.units;
+      by_dataset_[step.dataset] += step.units;
       break;
     case v1::LedgerEntry::DEBIT:
       posted_ += step.units;
@@ -77,7 +84,8 @@ void BudgetSpend::Apply(const SpendStep& step) {
     default:
       break;
   }
-  if (step.kind == v1::LedgerEntry::ADJUST || step.kind == v1::LedgerEntry::DEBIT) {
+  if (step.kind == v1::LedgerEntry::ADJUST || step.kind == v1::LedgerEntry::DEBIT ||
+      step.kind == v1::LedgerEntry::MERGE || step.kind == v1::LedgerEntry::CLOSE) {
     adjustments_.Add(step);
   }
   // When the clock is set back, a later entry may belong to an earlier day: keep more days than are shown.
@@ -100,6 +108,11 @@ void BudgetSpend::AddPoint(absl::Time time) {
   if (points_.size() > kMaxSpendPoints) {
     Thin(points_, resolution_);
   }
+}
+
+int64_t BudgetSpend::PostedBy(const std::string& dataset) const {
+  const auto found = by_dataset_.find(dataset);
+  return found == by_dataset_.end() ? 0 : found->second;
 }
 
 std::array<int64_t, kSpendDays> BudgetSpend::DailyUnits(absl::Time now) const {
@@ -178,7 +191,7 @@ absl::StatusOr<int64_t> SpendLog::ReadOn(const BudgetHead& head, int64_t limit) 
   int64_t known = 0;
   {
     const MutexLock lock(&mutex_);
-    Known& budget = budgets_[head.budget_id];
+    Known& budget = budgets_[head.population];
     budget.head = head;
     known = budget.spend.head_sequence();
     if (known >= head.head_sequence || budget.unreadable_head == head.head_sequence) {
@@ -186,15 +199,15 @@ absl::StatusOr<int64_t> SpendLog::ReadOn(const BudgetHead& head, int64_t limit) 
     }
   }
   const absl::StatusOr<std::vector<SpendStep>> steps = ReadFrom(
-      database_, [&](Transaction& transaction) { return ListSpendSteps(transaction, head.budget_id, known, limit); });
+      database_, [&](Transaction& transaction) { return ListSpendSteps(transaction, head.population, known, limit); });
   if (absl::IsUnavailable(steps.status())) {
     return steps.status();
   }
   const MutexLock lock(&mutex_);
-  Known& budget = budgets_[head.budget_id];
+  Known& budget = budgets_[head.population];
   if (!steps.ok()) {
     budget.unreadable_head = head.head_sequence;
-    spdlog::error("observe: ledger {} cannot be followed after entry {}: {}", head.budget_id, known,
+    spdlog::error("observe: ledger {} cannot be followed after entry {}: {}", head.population, known,
                   std::string(steps.status().message()));
     return 0;
   }
@@ -205,10 +218,10 @@ absl::StatusOr<int64_t> SpendLog::ReadOn(const BudgetHead& head, int64_t limit) 
   return static_cast<int64_t>(steps->size());
 }
 
-std::optional<SpendLog::Recent> SpendLog::FindRecent(const std::string& budget_id, int64_t left_units,
+std::optional<SpendLog::Recent> SpendLog::FindRecent(const std::string& population, int64_t left_units,
                                                      absl::Time now) const {
   const MutexLock lock(&mutex_);
-  const auto found = budgets_.find(budget_id);
+  const auto found = budgets_.find(population);
   if (found == budgets_.end()) {
     return std::nullopt;
   }
@@ -221,9 +234,15 @@ std::optional<SpendLog::Recent> SpendLog::FindRecent(const std::string& budget_i
   return recent;
 }
 
-std::vector<SpendPoint> SpendLog::Points(const std::string& budget_id) const {
+int64_t SpendLog::PostedBy(const std::string& population, const std::string& dataset) const {
   const MutexLock lock(&mutex_);
-  const auto found = budgets_.find(budget_id);
+  const auto found = budgets_.find(population);
+  return found == budgets_.end() ? 0 : found->second.spend.PostedBy(dataset);
+}
+
+std::vector<SpendPoint> SpendLog::Points(const std::string& population) const {
+  const MutexLock lock(&mutex_);
+  const auto found = budgets_.find(population);
   return found == budgets_.end() ? std::vector<SpendPoint>() : found->second.spend.points();
 }
 
@@ -262,7 +281,7 @@ SpendLog::Summary SpendLog::Summarise(const std::string& tenant, absl::Time sinc
     summary.adjustments += known.spend.AdjustmentsSince(since);
     for (const SpendStep& step : known.spend.adjustments()) {
       if (step.time >= since) {
-        summary.newest.push_back({known.head.dataset, step});
+        summary.newest.push_back({known.head.population, step});
       }
     }
   }

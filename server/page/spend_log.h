@@ -1,4 +1,4 @@
-// Every budget's spend over time, in memory; follows the ledgers and reads each entry once.
+// Every population's spend over time, in memory; follows the ledgers and reads each entry once.
 #ifndef DPAR_SERVER_PAGE_SPEND_LOG_H_
 #define DPAR_SERVER_PAGE_SPEND_LOG_H_
 
@@ -34,7 +34,7 @@ struct SpendPoint {
   int64_t cap_units = 0;
 };
 
-// One budget's spend, in bounded memory.
+// One population's spend, in memory that grows with its datasets only.
 class BudgetSpend {
  public:
   // Entries in order, each once.
@@ -48,6 +48,8 @@ class BudgetSpend {
   // Manual adjustments, newest first, at most kMaxNewest; and how many since a time.
   [[nodiscard]] const std::vector<SpendStep>& adjustments() const { return adjustments_.items(); }
   [[nodiscard]] int64_t AdjustmentsSince(absl::Time since) const { return adjustments_.CountSince(since); }
+  // What a dataset's jobs have posted.
+  [[nodiscard]] int64_t PostedBy(const std::string& dataset) const;
   [[nodiscard]] const std::optional<SpendStep>& last_reserve() const { return last_reserve_; }
   [[nodiscard]] int64_t head_sequence() const { return head_sequence_; }
   [[nodiscard]] absl::Time commit_time() const { return commit_time_; }
@@ -65,6 +67,7 @@ class BudgetSpend {
   // Points closer than this are merged. Doubles when there are too many.
   absl::Duration resolution_ = absl::ZeroDuration();
   std::map<int64_t, int64_t> daily_;  // day since 1970 to units
+  std::map<std::string, int64_t> by_dataset_;
   Newest<SpendStep> adjustments_;
   std::optional<SpendStep> last_reserve_;
 };
@@ -90,9 +93,12 @@ class SpendLog {
     absl::Time last_job_time;
   };
   // FindRecent and Points are empty for a budget that is not known yet.
-  [[nodiscard]] std::optional<Recent> FindRecent(const std::string& budget_id, int64_t left_units, absl::Time now) const
+  [[nodiscard]] std::optional<Recent> FindRecent(const std::string& population, int64_t left_units,
+                                                 absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // 0 for an unknown one.
+  [[nodiscard]] int64_t PostedBy(const std::string& population, const std::string& dataset) const
       ABSL_LOCKS_EXCLUDED(mutex_);
-  [[nodiscard]] std::vector<SpendPoint> Points(const std::string& budget_id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  [[nodiscard]] std::vector<SpendPoint> Points(const std::string& population) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // At most `limit` budgets of a tenant, or of all when empty, with the newest entries, newest first.
   [[nodiscard]] std::vector<BudgetHead> NewestBudgets(const std::string& tenant, size_t limit) const
@@ -104,7 +110,7 @@ class SpendLog {
     int64_t entries = 0;
     std::optional<absl::Time> commit_time;
     struct Adjustment {
-      std::string dataset;
+      std::string population;
       SpendStep step;
     };
     int64_t adjustments = 0;

@@ -120,15 +120,15 @@ class LedgerFollowersTest : public ::testing::TestWithParam<Engine> {
   void SetUp() override {
     for (const char* tenant : {"acme", "other"}) {
       ASSERT_TRUE(Write([&](Transaction& t) { return InsertTenant(t, tenant, "key", kStart); }).ok());
-      AddDataset(tenant, "d", absl::StrCat(tenant, "-budget"));
+      AddDataset(tenant, "d", absl::StrCat("tenants/", tenant, "/populations/d"));
     }
   }
   absl::Status Write(const std::function<absl::Status(Transaction&)>& body) { return store_.database().Write(body); }
   void AddDataset(const std::string& tenant, const std::string& id, const std::string& budget) {
-    StoredDataset stored;
-    stored.dataset.set_name(absl::StrCat("tenants/", tenant, "/datasets/", id));
-    stored.dataset.set_content_digest("digest");
-    stored.budget_id = budget;
+    v1::Dataset stored;
+    stored.set_name(absl::StrCat("tenants/", tenant, "/datasets/", id));
+    stored.set_content_digest("digest");
+    stored.set_population(budget);
     ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
                   if (id == "d") {
                     DPAR_RETURN_IF_ERROR(OpenBudget(t, budget, *MakeBudgetTerms(4, kDelta), {"server", kStart}));
@@ -144,34 +144,34 @@ class LedgerFollowersTest : public ::testing::TestWithParam<Engine> {
 };
 
 TEST_P(LedgerFollowersTest, ReadsOnWhereItStoppedAndKeepsTenantsApart) {
-  AddDataset("acme", "copy", "acme-budget");
+  AddDataset("acme", "copy", "tenants/acme/populations/d");
   SpendLog log(store_.database());
   EXPECT_FALSE(log.Summarise("", kStart).complete);
-  EXPECT_TRUE(log.Points("acme-budget").empty());
+  EXPECT_TRUE(log.Points("tenants/acme/populations/d").empty());
   ASSERT_TRUE(log.Refresh().ok());
-  DebitUnits("acme-budget", 7, kStart + absl::Hours(1));
-  DebitUnits("acme-budget", 8, kStart + absl::Hours(2));
+  DebitUnits("tenants/acme/populations/d", 7, kStart + absl::Hours(1));
+  DebitUnits("tenants/acme/populations/d", 8, kStart + absl::Hours(2));
   ASSERT_TRUE(log.Refresh().ok());
   ASSERT_TRUE(log.Refresh().ok()) << "nothing is read twice";
-  EXPECT_EQ(log.Points("acme-budget").back().posted_units, 15);
+  EXPECT_EQ(log.Points("tenants/acme/populations/d").back().posted_units, 15);
   EXPECT_TRUE(log.Points("nobody").empty());
   EXPECT_FALSE(log.FindRecent("nobody", 1, kNow).has_value());
 
   const SpendLog::Summary all = log.Summarise("", kStart + absl::Minutes(90));
   EXPECT_TRUE(all.complete);
-  EXPECT_EQ(all.budgets, 2) << "two datasets with one content have one";
+  EXPECT_EQ(all.budgets, 2) << "two datasets of one population have one";
   EXPECT_EQ(all.entries, 4);
   EXPECT_EQ(all.commit_time, kStart + absl::Hours(2));
   ASSERT_EQ(all.adjustments, 1) << "the other is too old";
-  EXPECT_EQ(all.newest[0].dataset, "tenants/acme/datasets/copy") << "by name, of two of one time";
+  EXPECT_EQ(all.newest[0].population, "tenants/acme/populations/d");
   EXPECT_EQ(all.newest[0].step.units, 8);
   const SpendLog::Summary other = log.Summarise("tenants/other", kStart);
   EXPECT_EQ(other.budgets, 1);
   EXPECT_EQ(other.entries, 1);
   EXPECT_EQ(other.adjustments, 0);
   ASSERT_EQ(log.NewestBudgets("", 5).size(), 2U);
-  EXPECT_EQ(log.NewestBudgets("", 1)[0].budget_id, "acme-budget");
-  EXPECT_EQ(log.NewestBudgets("tenants/other", 5)[0].budget_id, "other-budget");
+  EXPECT_EQ(log.NewestBudgets("", 1)[0].population, "tenants/acme/populations/d");
+  EXPECT_EQ(log.NewestBudgets("tenants/other", 5)[0].population, "tenants/other/populations/d");
 }
 
 TEST_P(LedgerFollowersTest, AChainIsVerifiedOnceInAnHour) {
@@ -189,17 +189,19 @@ TEST_P(LedgerFollowersTest, AChainIsVerifiedOnceInAnHour) {
 }
 
 TEST_P(LedgerFollowersTest, ABrokenChainIsToldToItsTenantAlone) {
-  ASSERT_TRUE(
-      Write([&](Transaction& t) {
-        return t.Execute("UPDATE ledger_entries SET units = units + 1 WHERE budget_id = $1", {"acme-budget"}).status();
-      }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) {
+                return t
+                    .Execute("UPDATE ledger_entries SET units = units + 1 WHERE population = $1",
+                             {"tenants/acme/populations/d"})
+                    .status();
+              }).ok());
   ChainChecker watch(store_.database());
   watch.VerifyNext(kNow);
   watch.VerifyNext(kNow);
   const ChainChecker::Summary all = watch.Summarise("");
   EXPECT_EQ(all.verified, 2);
   ASSERT_EQ(all.faults.size(), 1U);
-  EXPECT_EQ(all.faults[0].dataset, "tenants/acme/datasets/d");
+  EXPECT_EQ(all.faults[0].population, "tenants/acme/populations/d");
   EXPECT_EQ(all.faults[0].sequence, 1);
   EXPECT_TRUE(watch.Summarise("tenants/other").faults.empty());
 }

@@ -14,12 +14,11 @@
 namespace dpar {
 
 struct BudgetHead {
-  std::string budget_id;
+  std::string population;
   std::string tenant;         // tenants/{t}
-  std::string dataset;        // the oldest that has this budget
-  int64_t head_sequence = 0;  // 0 also when the budget's record is lost
+  int64_t head_sequence = 0;  // 0 also when the population's record is lost
 };
-// Of every private dataset, oldest first. Reads no entries.
+// Of every population, merged ones too, oldest first. Reads no entries.
 absl::StatusOr<std::vector<BudgetHead>> ListBudgetHeads(Transaction& transaction);
 
 struct SpendStep {
@@ -27,16 +26,17 @@ struct SpendStep {
   absl::Time time;
   v1::LedgerEntry::Kind kind = v1::LedgerEntry::KIND_UNSPECIFIED;
   std::string job;
+  std::string dataset;  // of the job, if it is known
   int64_t units = 0;
   double epsilon = 0;
   std::string reason;
 };
 // At most `limit` after `after_sequence`, oldest first.
-absl::StatusOr<std::vector<SpendStep>> ListSpendSteps(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<std::vector<SpendStep>> ListSpendSteps(Transaction& transaction, const std::string& population,
                                                       int64_t after_sequence, int64_t limit);
 
 // Times of a budget's newest entries, at most `limit`, newest first.
-absl::StatusOr<std::vector<absl::Time>> ListNewestTimes(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<std::vector<absl::Time>> ListNewestTimes(Transaction& transaction, const std::string& population,
                                                         int64_t limit);
 
 }  // namespace dpar

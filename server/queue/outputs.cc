@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/queue/queue.h"
+#include "server/resource_name.h"
 
 namespace dpar {
 
@@ -40,11 +41,11 @@ absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string&
   return output;
 }
 
-absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& budget_id) {
+absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& population) {
   return transaction.QueryTexts(
-      "SELECT o.envelope FROM datasets d JOIN jobs j ON j.dataset = d.name AND j.end_time IS NOT NULL "
-      "JOIN outputs o ON o.job = j.name WHERE d.budget_id = $1 ORDER BY j.name",
-      {budget_id});
+      "SELECT o.envelope FROM jobs j JOIN outputs o ON o.job = j.name WHERE j.tenant = $2 AND j.population = $1 "
+      "ORDER BY j.name",
+      {population, TenantOf(population)});
 }
 
 }  // namespace dpar

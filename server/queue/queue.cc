@@ -15,7 +15,7 @@ namespace {
 
 // The messages (spec, plan, evaluation, progress) take longer to read than all other columns.
 constexpr absl::string_view kStateColumns =
-    "name, COALESCE(budget_id, ''), state, failure, create_time, start_time, end_time, attempts, cancel_requested, "
+    "name, COALESCE(population, ''), state, failure, create_time, start_time, end_time, attempts, cancel_requested, "
     "priority, memory_bytes, lease, lease_expire_time, request_fingerprint, openings, evaluation IS NOT NULL";
 constexpr absl::string_view kMessageColumns = "spec, plan, COALESCE(evaluation, ''), COALESCE(progress, '')";
 
@@ -44,7 +44,7 @@ absl::StatusOr<StoredJob> ReadState(RowReader& reader) {
   StoredJob stored;
   v1::Job& job = stored.job;
   job.set_name(reader.Text());
-  stored.budget_id = reader.Text();
+  stored.population = reader.Text();
   job.set_state(static_cast<v1::Job::State>(reader.Int32()));
   job.set_failure(reader.Text());
   *job.mutable_create_time() = ToTimestamp(reader.Int());
@@ -148,7 +148,8 @@ absl::StatusOr<std::optional<StoredJob>> NextOf(Transaction& transaction, const 
       std::vector<StoredJob> jobs,
       LoadJobs(transaction,
                absl::StrCat("state = $1 AND tenant = $2 AND not_before <= $3 AND memory_bytes <= $4 AND NOT EXISTS "
-                            "(SELECT 1 FROM budgets WHERE budgets.id = jobs.budget_id AND budgets.frozen_reason <> '') "
+                            "(SELECT 1 FROM populations WHERE populations.name = jobs.population AND "
+                            "populations.frozen_reason <> '') "
                             "ORDER BY priority DESC, create_time, name LIMIT 1",
                             transaction.skip_locked()),
                {kQueued, tenant, absl::ToUnixMicros(request.now), request.total_bytes}));
@@ -177,10 +178,10 @@ absl::Status StartLease(Transaction& transaction, const LeaseRequest& request, S
 absl::Status Enqueue(Transaction& transaction, const StoredJob& stored) {
   const v1::Job& job = stored.job;
   return transaction.ExecuteOne(
-      "INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, attempts, "
+      "INSERT INTO jobs (name, tenant, dataset, population, spec, plan, state, failure, create_time, attempts, "
       "cancel_requested, priority, memory_bytes, request_fingerprint) "
       "VALUES ($1, $2, $3, $4, $5, $6, $7, '', $8, 0, 0, $9, $10, $11)",
-      {job.name(), TenantOf(job.name()), job.spec().dataset(), TextOrNull(stored.budget_id), PackMessage(job.spec()),
+      {job.name(), TenantOf(job.name()), job.spec().dataset(), TextOrNull(stored.population), PackMessage(job.spec()),
        PackMessage(job.plan()), kQueued, ToMicroseconds(job.create_time()), int64_t{job.priority()}, job.memory_bytes(),
        stored.fingerprint},
       CorruptJob("a job was not written", job.name()));

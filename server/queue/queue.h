@@ -24,7 +24,7 @@ namespace dpar {
 
 struct StoredJob {
   v1::Job job;
-  std::string budget_id;          // empty for public data
+  std::string population;         // empty for public data
   bool cancel_requested = false;  // the running worker must stop and void
   int64_t lease = 0;              // number of the last lease; 0 before the first
   int openings = 0;               // leases, the present one too, in which the data may have been opened
@@ -126,7 +126,7 @@ absl::Status RequestCancel(Transaction& transaction, const std::string& name);
 // FAILED_PRECONDITION / JOB_NOT_SUCCEEDED for any other job.
 absl::StatusOr<JobOutput> GetOutput(Transaction& transaction, const std::string& name);
 
-absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& budget_id);
+absl::StatusOr<std::vector<std::string>> Envelopes(Transaction& transaction, const std::string& population);
 
 }  // namespace dpar
 

@@ -14,12 +14,15 @@ class BudgetServiceImpl final : public v1::BudgetService::Service {
                          v1::Budget* response) override;
   grpc::Status ListBudgets(grpc::ServerContext* context, const v1::ListBudgetsRequest* request,
                            v1::ListBudgetsResponse* response) override;
+  grpc::Status MergePopulation(grpc::ServerContext* context, const v1::MergePopulationRequest* request,
+                               v1::Budget* response) override;
   grpc::Status ListLedgerEntries(grpc::ServerContext* context, const v1::ListLedgerEntriesRequest* request,
                                  v1::ListLedgerEntriesResponse* response) override;
   grpc::Status VerifyChain(grpc::ServerContext* context, const v1::VerifyChainRequest* request,
                            v1::VerifyChainResponse* response) override;
 
   absl::Status Answer(const Identity& caller, const v1::GetBudgetRequest& request, v1::Budget& response) const;
+  absl::Status Answer(const Identity& caller, const v1::MergePopulationRequest& request, v1::Budget& response) const;
   absl::Status Answer(const Identity& caller, const v1::ListLedgerEntriesRequest& request,
                       v1::ListLedgerEntriesResponse& response) const;
 

@@ -135,10 +135,10 @@ grpc::Status DatasetServiceImpl::GetDataset(grpc::ServerContext* context, const 
   return parts_.gate.Admit(*context, "DatasetService/GetDataset", [&](const Identity& caller) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParseDatasetName("name", request->name()));
     DPAR_RETURN_IF_ERROR(Authorise(caller, name.tenant, name.name));
-    DPAR_ASSIGN_OR_RETURN(StoredDataset stored, ReadFrom(parts_.database, [&](Transaction& transaction) {
+    DPAR_ASSIGN_OR_RETURN(v1::Dataset stored, ReadFrom(parts_.database, [&](Transaction& transaction) {
                             return dpar::GetDataset(transaction, name.name);
                           }));
-    *response = std::move(stored.dataset);
+    *response = std::move(stored);
     return absl::OkStatus();
   });
 }

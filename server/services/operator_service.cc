@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
-#include "core/plain_text.h"
 #include "core/random/secure_random.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
@@ -36,14 +35,6 @@ constexpr absl::Duration kMaxOverlap = absl::Hours(30 * 24);
 constexpr absl::Duration kOwnOverlap = absl::Minutes(1);
 constexpr int64_t kMaxNanos = 999'999'999;
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;  // the end of the year 9999
-
-absl::Status ValidateText(absl::string_view field, absl::string_view text, size_t low, size_t high) {
-  if (text.size() < low || text.size() > high || !IsPlainText(text)) {
-    return InvalidField(field, absl::StrCat(field, " must be ", low, " to ", high,
-                                            " characters without control characters or changes of direction"));
-  }
-  return absl::OkStatus();
-}
 
 absl::Status ValidateWantedToken(const TenantName& parent, const v1::Token& token, absl::Time now) {
   const bool for_operator = parent.id.empty();
@@ -90,21 +81,17 @@ absl::StatusOr<v1::Token> LockTokenNamed(Transaction& transaction, const Resourc
 }
 
 // Before an operator is told that a budget's change holds; also when the answer is a remembered one.
-absl::Status MarkChange(const ServiceParts& parts, const BudgetName& name) {
-  DPAR_ASSIGN_OR_RETURN(const std::string id, ReadFrom(parts.database, [&](Transaction& transaction) {
-                          return DatasetBudget(transaction, name.dataset);
-                        }));
-  return parts.witness.CoverAll(id);
+absl::Status MarkChange(const ServiceParts& parts, const ResourceName& name) {
+  return parts.witness.CoverAll(name.name);
 }
 
-// A frozen budget is refused: its change could not be marked.
-absl::StatusOr<std::string> BudgetToChange(Transaction& transaction, const BudgetName& name) {
-  DPAR_ASSIGN_OR_RETURN(std::string id, DatasetBudget(transaction, name.dataset));
-  DPAR_ASSIGN_OR_RETURN(const Account account, LockAccount(transaction, id));
-  if (!account.frozen_reason.empty()) {
-    return BudgetFrozen(id, account.frozen_reason);
+// A frozen budget is refused: its change could not be marked. A merged one has ended.
+absl::Status CheckChangeable(Transaction& transaction, const ResourceName& name) {
+  DPAR_ASSIGN_OR_RETURN(const Account account, LockAccount(transaction, name.name));
+  if (!account.merged_into.empty()) {
+    return PopulationClosed(name.name, account);
   }
-  return id;
+  return account.frozen_reason.empty() ? absl::OkStatus() : BudgetFrozen(name.name, account.frozen_reason);
 }
 
 absl::Status ValidateRotation(const v1::Token& token, absl::Time now) {
@@ -320,7 +307,7 @@ grpc::Status OperatorServiceImpl::SetBudgetCap(grpc::ServerContext* context, con
 
 absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::SetBudgetCapRequest& request,
                                            v1::Budget& response) {
-  DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request.name()));
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParsePopulationName("name", request.name()));
   DPAR_RETURN_IF_ERROR(ValidatePositive("cap_epsilon", request.cap_epsilon()));
   DPAR_RETURN_IF_ERROR(ValidateText("reason", request.reason(), 1, kMaxReason));
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
@@ -328,10 +315,10 @@ absl::Status OperatorServiceImpl::SetCapOf(const Identity& caller, const v1::Set
   const RequestKey key = MakeRequestKey(kOperatorParent, "SetBudgetCap", request.request_id(), request);
   DPAR_RETURN_IF_ERROR(TimeLedgerCommit(parts_.metrics, LedgerCommit::kOperator, [&] {
     return Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-      DPAR_ASSIGN_OR_RETURN(const std::string id, BudgetToChange(transaction, name));
-      DPAR_RETURN_IF_ERROR(SetCap(transaction, id, request.cap_epsilon(), request.reason(), {caller.token, now}));
-      DPAR_ASSIGN_OR_RETURN(response, GetBudget(transaction, id));
-      response.set_name(name.name);
+      DPAR_RETURN_IF_ERROR(CheckChangeable(transaction, name));
+      DPAR_RETURN_IF_ERROR(
+          SetCap(transaction, name.name, request.cap_epsilon(), request.reason(), {caller.token, now}));
+      DPAR_ASSIGN_OR_RETURN(response, GetBudget(transaction, name.name));
       return absl::OkStatus();
     });
   }));
@@ -346,16 +333,16 @@ grpc::Status OperatorServiceImpl::AdjustLedger(grpc::ServerContext* context, con
 
 absl::Status OperatorServiceImpl::DebitBudget(const Identity& caller, const v1::AdjustLedgerRequest& request,
                                               v1::LedgerEntry& response) {
-  DPAR_ASSIGN_OR_RETURN(const BudgetName name, ParseBudgetName("name", request.name()));
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParsePopulationName("name", request.name()));
   DPAR_RETURN_IF_ERROR(ValidateText("reason", request.reason(), 1, kMaxReason));
   DPAR_RETURN_IF_ERROR(ValidateRequestId(request.request_id()));
   const absl::Time now = absl::Now();
   const RequestKey key = MakeRequestKey(kOperatorParent, "AdjustLedger", request.request_id(), request);
   DPAR_RETURN_IF_ERROR(TimeLedgerCommit(parts_.metrics, LedgerCommit::kOperator, [&] {
     return Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-      DPAR_ASSIGN_OR_RETURN(const std::string id, BudgetToChange(transaction, name));
-      DPAR_ASSIGN_OR_RETURN(response,
-                            Debit(transaction, id, request.debit_units(), request.reason(), {caller.token, now}));
+      DPAR_RETURN_IF_ERROR(CheckChangeable(transaction, name));
+      DPAR_ASSIGN_OR_RETURN(
+          response, Debit(transaction, name.name, request.debit_units(), request.reason(), {caller.token, now}));
       return absl::OkStatus();
     });
   }));

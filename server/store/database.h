@@ -8,8 +8,8 @@
 // Isolation. SQLite has one writer at a time. On PostgreSQL, two-phase locking: a transaction that decides by what it
 // reads first locks the guard row (Lock, or for_update), later queries see what was committed until then, and the lock
 // lasts until the commit. Transactions run in parallel unless they share a guard. Serialisable snapshots need no locks
-// but track index pages: with 64 clients, reservations on different budgets mostly abort each other. Lock order: tenant
-// (uploads, datasets), dataset (jobs), job, budget (ledger).
+// but track index pages: with 64 clients, reservations on different populations mostly abort each other. Lock order:
+// tenant (uploads, datasets), dataset (jobs), job, population (ledger), two of these by name (merges).
 #ifndef DPAR_SERVER_STORE_DATABASE_H_
 #define DPAR_SERVER_STORE_DATABASE_H_
 
@@ -55,7 +55,7 @@ class RowReader {
   absl::Status status_;
 };
 
-enum class Guard { kTenant, kDataset, kJob, kBudget };
+enum class Guard { kTenant, kDataset, kJob, kPopulation };
 
 class Transaction {
  public:
@@ -74,7 +74,8 @@ class Transaction {
   virtual absl::StatusOr<int64_t> Execute(absl::string_view sql, const std::vector<Value>& parameters) = 0;
   // For a change of exactly one row; `otherwise` when it changed another number.
   absl::Status ExecuteOne(absl::string_view sql, const std::vector<Value>& parameters, const absl::Status& otherwise);
-  // Waits for the row of that name (a budget's id) and holds it until this transaction ends. OK without such a row.
+  // Waits for the row of that name (a population's, say) and holds it until this transaction ends. OK without such a
+  // row.
   virtual absl::Status Lock(Guard guard, const std::string& name) = 0;
   // Suffix of a SELECT of one guard by name: locks the row as Lock does, then reads it.
   [[nodiscard]] virtual absl::string_view for_update() const = 0;

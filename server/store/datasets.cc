@@ -23,13 +23,12 @@ absl::Status LimitExceeded(const std::string& limit, int64_t maximum, absl::stri
 
 // What ReadDataset reads, but for the schema, which stands last.
 constexpr absl::string_view kDatasetColumns =
-    "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(budget_id, ''), "
+    "name, create_time, node_count, feature_count, class_count, is_public, content_digest, COALESCE(population, ''), "
     "edge_bound, entry_bound, COALESCE(max_degree, 0), out_of_service_reason";
 
-absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
-  StoredDataset stored;
+absl::StatusOr<v1::Dataset> ReadDataset(const Row& row) {
   RowReader reader(row);
-  v1::Dataset& dataset = stored.dataset;
+  v1::Dataset dataset;
   dataset.set_name(reader.Text());
   *dataset.mutable_create_time() = ToTimestamp(reader.Int());
   dataset.set_node_count(reader.Int());
@@ -37,7 +36,7 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   dataset.set_class_count(reader.Int());
   dataset.set_is_public(reader.Int() != 0);
   dataset.set_content_digest(reader.Text());
-  stored.budget_id = reader.Text();
+  dataset.set_population(reader.Text());
   dataset.set_edge_bound(reader.Int());
   dataset.set_entry_bound(reader.Int());
   if (const int64_t max_degree = reader.Int(); max_degree > 0) {
@@ -46,15 +45,15 @@ absl::StatusOr<StoredDataset> ReadDataset(const Row& row) {
   dataset.set_out_of_service_reason(reader.Text());
   dataset.set_schema(reader.Text());
   DPAR_RETURN_IF_ERROR(reader.status());
-  if (dataset.is_public() != stored.budget_id.empty()) {
-    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a private dataset has no budget in the store",
+  if (dataset.is_public() != dataset.population().empty()) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "a private dataset has no population in the store",
                      {{"resource", dataset.name()}});
   }
-  return stored;
+  return dataset;
 }
 
 // With its schema, which lists leave out: a page of them would exceed a message.
-absl::StatusOr<StoredDataset> LoadDataset(Transaction& transaction, const std::string& name, absl::string_view lock) {
+absl::StatusOr<v1::Dataset> LoadDataset(Transaction& transaction, const std::string& name, absl::string_view lock) {
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
       transaction.Query(absl::StrCat("SELECT ", kDatasetColumns,
@@ -64,25 +63,6 @@ absl::StatusOr<StoredDataset> LoadDataset(Transaction& transaction, const std::s
     return ResourceNotFound(name);
   }
   return ReadDataset(rows[0]);
-}
-
-absl::StatusOr<std::vector<BudgetOfDataset>> FullestFirst(Transaction& transaction, const std::string& tenant,
-                                                          int64_t limit) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query("SELECT d.name, b.id FROM datasets d JOIN budgets b ON b.id = d.budget_id "
-                        "WHERE ($1 = '' OR d.tenant = $1) "
-                        "ORDER BY (b.posted_units + b.reserved_units) * 1.0 / (b.cap_units + 1) DESC, d.name LIMIT $2",
-                        {tenant, limit}));
-  std::vector<BudgetOfDataset> budgets;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    BudgetOfDataset& budget = budgets.emplace_back();
-    budget.dataset = reader.Text();
-    budget.budget_id = reader.Text();
-    DPAR_RETURN_IF_ERROR(reader.status());
-  }
-  return budgets;
 }
 
 }  // namespace
@@ -135,8 +115,7 @@ absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_si
   return page;
 }
 
-absl::Status InsertDataset(Transaction& transaction, const StoredDataset& stored, int64_t max_datasets) {
-  const v1::Dataset& dataset = stored.dataset;
+absl::Status InsertDataset(Transaction& transaction, const v1::Dataset& dataset, int64_t max_datasets) {
   DPAR_ASSIGN_OR_RETURN(const bool taken, DatasetIdTaken(transaction, dataset.name()));
   if (taken) {
     return MakeError(absl::StatusCode::kAlreadyExists, v1::RESOURCE_EXISTS,
@@ -153,11 +132,11 @@ absl::Status InsertDataset(Transaction& transaction, const StoredDataset& stored
   return transaction
       .Execute(
           "INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, is_public, "
-          "content_digest, budget_id, edge_bound, entry_bound, max_degree, table_schema) "
+          "content_digest, population, edge_bound, entry_bound, max_degree, table_schema) "
           "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
           {dataset.name(), tenant, ToMicroseconds(dataset.create_time()), dataset.node_count(), dataset.feature_count(),
-           dataset.class_count(), int64_t{dataset.is_public()}, dataset.content_digest(), TextOrNull(stored.budget_id),
-           dataset.edge_bound(), dataset.entry_bound(),
+           dataset.class_count(), int64_t{dataset.is_public()}, dataset.content_digest(),
+           TextOrNull(dataset.population()), dataset.edge_bound(), dataset.entry_bound(),
            dataset.has_max_degree() ? Value(dataset.max_degree()) : Value(std::monostate()), dataset.schema()})
       .status();
 }
@@ -174,59 +153,63 @@ absl::StatusOr<std::string> GetTableSchema(Transaction& transaction, const std::
   return schema;
 }
 
-absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name) {
+absl::StatusOr<v1::Dataset> GetDataset(Transaction& transaction, const std::string& name) {
   return LoadDataset(transaction, name, "");
 }
 
-absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name) {
+absl::StatusOr<v1::Dataset> LockDataset(Transaction& transaction, const std::string& name) {
   return LoadDataset(transaction, name, transaction.for_update());
 }
 
-absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name) {
-  DPAR_ASSIGN_OR_RETURN(
-      std::vector<std::string> budgets,
-      transaction.QueryTexts("SELECT budget_id FROM datasets WHERE name = $1 AND budget_id IS NOT NULL", {name}));
-  if (budgets.empty()) {
-    return ResourceNotFound(absl::StrCat(name, "/budget"));
-  }
-  return std::move(budgets[0]);
-}
-
-absl::StatusOr<BudgetNamePage> ListBudgetNames(Transaction& transaction, const std::string& tenant, int64_t page_size,
+absl::StatusOr<PopulationPage> ListPopulations(Transaction& transaction, const std::string& tenant, int64_t page_size,
                                                const std::string& page_token) {
   DPAR_ASSIGN_OR_RETURN(const PagePosition after, ParsePageToken(page_token));
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
-      transaction.Query("SELECT name, budget_id, create_time FROM datasets WHERE ($1 = '' OR tenant = $1) AND "
-                        "budget_id IS NOT NULL AND (create_time, name) > ($2, $3) ORDER BY create_time, name LIMIT $4",
+      transaction.Query("SELECT name, create_time FROM populations WHERE ($1 = '' OR tenant = $1) AND "
+                        "(create_time, name) > ($2, $3) ORDER BY create_time, name LIMIT $4",
                         {tenant, after.time, after.name, page_size + 1}));
-  BudgetNamePage page;
+  PopulationPage page;
   PagePosition last;
   for (const Row& row : rows) {
-    if (static_cast<int64_t>(page.budgets.size()) == page_size) {
+    if (static_cast<int64_t>(page.populations.size()) == page_size) {
       page.next_page_token = MakePageToken(last);
       break;
     }
     RowReader reader(row);
     last.name = reader.Text();
-    page.budgets.push_back({last.name, reader.Text()});
     last.time = reader.Int();
     DPAR_RETURN_IF_ERROR(reader.status());
+    page.populations.push_back(last.name);
   }
   return page;
 }
 
-absl::StatusOr<std::optional<BudgetOfDataset>> FullestBudget(Transaction& transaction, const std::string& tenant) {
-  DPAR_ASSIGN_OR_RETURN(std::vector<BudgetOfDataset> fullest, FullestFirst(transaction, tenant, 1));
-  return fullest.empty() ? std::nullopt : std::optional<BudgetOfDataset>(std::move(fullest[0]));
+absl::StatusOr<std::vector<std::string>> FullestPopulations(Transaction& transaction, const std::string& tenant,
+                                                            int64_t limit) {
+  return transaction.QueryTexts(
+      "SELECT name FROM populations WHERE ($1 = '' OR tenant = $1) AND merged_into = '' "
+      "ORDER BY (posted_units + reserved_units) * 1.0 / (cap_units + 1) DESC, name LIMIT $2",
+      {tenant, limit});
 }
 
-absl::StatusOr<FullestBudgets> ListFullestBudgets(Transaction& transaction, int64_t limit) {
-  FullestBudgets fullest;
-  DPAR_ASSIGN_OR_RETURN(fullest.budgets, FullestFirst(transaction, "", limit));
-  DPAR_ASSIGN_OR_RETURN(fullest.total,
-                        transaction.QueryInt("SELECT COUNT(*) FROM datasets WHERE budget_id IS NOT NULL", {}));
-  return fullest;
+absl::StatusOr<int64_t> CountPopulations(Transaction& transaction) {
+  return transaction.QueryInt("SELECT COUNT(*) FROM populations WHERE merged_into = ''", {});
+}
+
+absl::StatusOr<std::vector<std::string>> DatasetsOf(Transaction& transaction, const std::string& population) {
+  return transaction.QueryTexts("SELECT name FROM datasets WHERE population = $1 ORDER BY create_time, name",
+                                {population});
+}
+
+absl::Status MovePopulation(Transaction& transaction, const std::string& from, const std::string& into,
+                            int64_t node_total) {
+  DPAR_RETURN_IF_ERROR(
+      transaction.Execute("UPDATE datasets SET population = $2 WHERE population = $1", {from, into}).status());
+  DPAR_RETURN_IF_ERROR(
+      transaction.Execute("UPDATE contents SET population = $2 WHERE population = $1", {from, into}).status());
+  return transaction.ExecuteOne("UPDATE populations SET node_total = node_total + $2 WHERE name = $1",
+                                {into, node_total}, ResourceNotFound(into));
 }
 
 absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::string& tenant, int64_t page_size,
@@ -240,8 +223,8 @@ absl::StatusOr<DatasetPage> ListDatasets(Transaction& transaction, const std::st
                         {tenant, after.time, after.name, page_size + 1}));
   DatasetPage page;
   for (const Row& row : rows) {
-    DPAR_ASSIGN_OR_RETURN(StoredDataset stored, ReadDataset(row));
-    page.datasets.push_back(std::move(stored.dataset));
+    DPAR_ASSIGN_OR_RETURN(v1::Dataset stored, ReadDataset(row));
+    page.datasets.push_back(std::move(stored));
   }
   page.next_page_token = CutPage(page.datasets, page_size);
   return page;
@@ -263,20 +246,20 @@ absl::StatusOr<bool> DatasetIdTaken(Transaction& transaction, const std::string&
   return count != 0;
 }
 
-absl::StatusOr<std::optional<std::string>> FindBudgetByContent(Transaction& transaction, const std::string& tenant,
-                                                               const std::string& content_digest) {
+absl::StatusOr<std::optional<std::string>> FindPopulationByContent(Transaction& transaction, const std::string& tenant,
+                                                                   const std::string& content_digest) {
   DPAR_ASSIGN_OR_RETURN(
-      std::vector<std::string> budgets,
-      transaction.QueryTexts("SELECT budget_id FROM contents WHERE tenant = $1 AND content_digest = $2",
+      std::vector<std::string> populations,
+      transaction.QueryTexts("SELECT population FROM contents WHERE tenant = $1 AND content_digest = $2",
                              {tenant, content_digest}));
-  return budgets.empty() ? std::nullopt : std::optional(std::move(budgets[0]));
+  return populations.empty() ? std::nullopt : std::optional(std::move(populations[0]));
 }
 
 absl::Status RememberContent(Transaction& transaction, const std::string& tenant, const std::string& content_digest,
-                             const std::string& budget_id) {
+                             const std::string& population) {
   return transaction
-      .Execute("INSERT INTO contents (tenant, content_digest, budget_id) VALUES ($1, $2, $3)",
-               {tenant, content_digest, budget_id})
+      .Execute("INSERT INTO contents (tenant, content_digest, population) VALUES ($1, $2, $3)",
+               {tenant, content_digest, population})
       .status();
 }
 

@@ -29,39 +29,30 @@ struct TenantPage {
 };
 absl::StatusOr<TenantPage> ListTenants(Transaction& transaction, int64_t page_size, const std::string& page_token);
 
-struct StoredDataset {
-  v1::Dataset dataset;
-  std::string budget_id;  // empty for public data
-};
-
 // RESOURCE_EXISTS when the id was ever used, RESOURCE_EXHAUSTED past `max_datasets`.
-absl::Status InsertDataset(Transaction& transaction, const StoredDataset& dataset, int64_t max_datasets);
+absl::Status InsertDataset(Transaction& transaction, const v1::Dataset& dataset, int64_t max_datasets);
 // Dataset.schema, empty if there is none.
 absl::StatusOr<std::string> GetTableSchema(Transaction& transaction, const std::string& name);
 // NOT_FOUND also for a deleted one. LockDataset also keeps others from adding jobs or deleting it until the commit.
-absl::StatusOr<StoredDataset> GetDataset(Transaction& transaction, const std::string& name);
-absl::StatusOr<StoredDataset> LockDataset(Transaction& transaction, const std::string& name);
-// Also of a deleted dataset. NOT_FOUND for an unknown or public one.
-absl::StatusOr<std::string> DatasetBudget(Transaction& transaction, const std::string& name);
-struct BudgetOfDataset {
-  std::string dataset;
-  std::string budget_id;
-};
-struct BudgetNamePage {
-  std::vector<BudgetOfDataset> budgets;
+absl::StatusOr<v1::Dataset> GetDataset(Transaction& transaction, const std::string& name);
+absl::StatusOr<v1::Dataset> LockDataset(Transaction& transaction, const std::string& name);
+struct PopulationPage {
+  std::vector<std::string> populations;
   std::string next_page_token;
 };
-// Private datasets, deleted ones too, oldest first; of all tenants when `tenant` is empty.
-absl::StatusOr<BudgetNamePage> ListBudgetNames(Transaction& transaction, const std::string& tenant, int64_t page_size,
+// Oldest first, of all tenants when `tenant` is empty; merged ones too.
+absl::StatusOr<PopulationPage> ListPopulations(Transaction& transaction, const std::string& tenant, int64_t page_size,
                                                const std::string& page_token);
-// Of the same, the one with the largest share of its cap used.
-absl::StatusOr<std::optional<BudgetOfDataset>> FullestBudget(Transaction& transaction, const std::string& tenant);
-// At most `limit` of all tenants, fullest first, and the total.
-struct FullestBudgets {
-  std::vector<BudgetOfDataset> budgets;
-  int64_t total = 0;
-};
-absl::StatusOr<FullestBudgets> ListFullestBudgets(Transaction& transaction, int64_t limit);
+// Of those that were not merged, at most `limit` with the largest share of their cap used, fullest first.
+absl::StatusOr<std::vector<std::string>> FullestPopulations(Transaction& transaction, const std::string& tenant,
+                                                            int64_t limit);
+// How many were not merged.
+absl::StatusOr<int64_t> CountPopulations(Transaction& transaction);
+// A population's datasets, oldest first, deleted ones too.
+absl::StatusOr<std::vector<std::string>> DatasetsOf(Transaction& transaction, const std::string& population);
+// Datasets and contents of `from`, and its `node_total`, become those of `into`. The caller holds both.
+absl::Status MovePopulation(Transaction& transaction, const std::string& from, const std::string& into,
+                            int64_t node_total);
 struct DatasetPage {
   std::vector<v1::Dataset> datasets;
   std::string next_page_token;
@@ -74,13 +65,13 @@ absl::Status MarkDatasetDeleted(Transaction& transaction, const std::string& nam
 
 absl::StatusOr<bool> DatasetIdTaken(Transaction& transaction, const std::string& name);
 
-// The budget that an earlier upload of the same content opened, if any.
-absl::StatusOr<std::optional<std::string>> FindBudgetByContent(Transaction& transaction, const std::string& tenant,
-                                                               const std::string& content_digest);
+// The population of an earlier upload of the same content, if any.
+absl::StatusOr<std::optional<std::string>> FindPopulationByContent(Transaction& transaction, const std::string& tenant,
+                                                                   const std::string& content_digest);
 absl::Status RememberContent(Transaction& transaction, const std::string& tenant, const std::string& content_digest,
-                             const std::string& budget_id);
+                             const std::string& population);
 
-// Whether the tenant ever declared the same content public. Never forgotten, like the budgets of private content.
+// Whether the tenant ever declared the same content public. Never forgotten, like the population of private content.
 absl::StatusOr<bool> WasPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest);
 absl::Status RememberPublic(Transaction& transaction, const std::string& tenant, const std::string& content_digest);
 

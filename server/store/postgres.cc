@@ -43,10 +43,10 @@ constexpr absl::string_view LockStatement(Guard guard) {
       return "SELECT 1 FROM datasets WHERE name = $1 FOR NO KEY UPDATE";
     case Guard::kJob:
       return "SELECT 1 FROM jobs WHERE name = $1 FOR NO KEY UPDATE";
-    case Guard::kBudget:
+    case Guard::kPopulation:
       break;
   }
-  return "SELECT 1 FROM budgets WHERE id = $1 FOR NO KEY UPDATE";
+  return "SELECT 1 FROM populations WHERE name = $1 FOR NO KEY UPDATE";
 }
 
 absl::Status Unavailable(absl::string_view message) {

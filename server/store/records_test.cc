@@ -74,28 +74,28 @@ TEST(PageToken, MustComeFromAPage) {
   }
 }
 
-StoredDataset PublicDataset(const std::string& name) {
-  StoredDataset stored;
-  stored.dataset.set_name(name);
-  stored.dataset.set_node_count(10);
-  stored.dataset.set_feature_count(3);
-  stored.dataset.set_class_count(2);
-  stored.dataset.set_is_public(true);
-  stored.dataset.set_content_digest("ab");
-  *stored.dataset.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow));
+v1::Dataset PublicDataset(const std::string& name) {
+  v1::Dataset stored;
+  stored.set_name(name);
+  stored.set_node_count(10);
+  stored.set_feature_count(3);
+  stored.set_class_count(2);
+  stored.set_is_public(true);
+  stored.set_content_digest("ab");
+  *stored.mutable_create_time() = ToTimestamp(absl::ToUnixMicros(kNow));
   return stored;
 }
 
 TEST_P(StoreTest, ADatasetsIdIsNeverUsedAgain) {
   AddTenant("acme");
-  const StoredDataset stored = PublicDataset("tenants/acme/datasets/d");
+  const v1::Dataset stored = PublicDataset("tenants/acme/datasets/d");
   ASSERT_TRUE(Write([&](Transaction& t) { return InsertDataset(t, stored, 5); }).ok());
-  ASSERT_TRUE(Write([&](Transaction& t) { return MarkDatasetDeleted(t, stored.dataset.name(), kNow); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) { return MarkDatasetDeleted(t, stored.name(), kNow); }).ok());
   const absl::Status again = Write([&](Transaction& t) { return InsertDataset(t, stored, 5); });
   EXPECT_EQ(Reason(again), "RESOURCE_EXISTS");
-  const absl::Status get = Write([&](Transaction& t) { return GetDataset(t, stored.dataset.name()).status(); });
+  const absl::Status get = Write([&](Transaction& t) { return GetDataset(t, stored.name()).status(); });
   EXPECT_EQ(get.code(), absl::StatusCode::kNotFound);
-  const absl::Status twice = Write([&](Transaction& t) { return MarkDatasetDeleted(t, stored.dataset.name(), kNow); });
+  const absl::Status twice = Write([&](Transaction& t) { return MarkDatasetDeleted(t, stored.name(), kNow); });
   EXPECT_EQ(twice.code(), absl::StatusCode::kNotFound);
 }
 
@@ -109,12 +109,12 @@ TEST_P(StoreTest, OneDatasetPastTheLimitIsRefusedWithTheLimit) {
   EXPECT_EQ(GetErrorInfo(over)->metadata().at("maximum"), "1");
 }
 
-TEST_P(StoreTest, APrivateDatasetWithoutABudgetIsCorruption) {
+TEST_P(StoreTest, APrivateDatasetWithoutAPopulationIsCorruption) {
   AddTenant("acme");
-  StoredDataset stored = PublicDataset("tenants/acme/datasets/d");
-  stored.dataset.set_is_public(false);
+  v1::Dataset stored = PublicDataset("tenants/acme/datasets/d");
+  stored.set_is_public(false);
   ASSERT_TRUE(Write([&](Transaction& t) { return InsertDataset(t, stored, 5); }).ok());
-  const absl::Status get = Write([&](Transaction& t) { return GetDataset(t, stored.dataset.name()).status(); });
+  const absl::Status get = Write([&](Transaction& t) { return GetDataset(t, stored.name()).status(); });
   EXPECT_EQ(Reason(get), "STORE_CORRUPT");
 }
 

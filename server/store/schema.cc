@@ -12,9 +12,10 @@ namespace {
 
 // Times are microseconds since 1970 in UTC, keys and salts hex, events and declarations JSON, job messages packed.
 // tokens: scopes are v1::Scope names with commas; none is all. The index allows one unrevoked token for each URI.
-// budgets: frozen_reason is empty unless frozen (server/witness). max_degree is the smallest degree promise of the
-// budget's datasets, deleted ones too: the graphs that the cap concerns.
-// ledger_entries: the index holds the VOID entries that a budget has few of (kFreeVoids).
+// populations: frozen_reason is empty unless frozen (server/witness), closed_reason unless no job is ever admitted
+// again; merged_into names the population that holds its people since. max_degree is the smallest degree promise of its
+// datasets, node_total the sum of N over its contents, of deleted datasets too.
+// ledger_entries: the index holds what counts against kFreeVoids: VOID entries, and MERGE entries that inherit some.
 // datasets: no column follows from a private graph's content but the digest. out_of_service_reason is empty while jobs
 // may run on it.
 // jobs: lease counts leases and is the running attempt's fencing token. openings counts those in which the data may
@@ -45,8 +46,10 @@ CREATE TABLE tokens (
   certificate_uri TEXT);
 CREATE INDEX tokens_by_parent ON tokens (parent, create_time, id);
 CREATE UNIQUE INDEX tokens_by_certificate ON tokens (certificate_uri) WHERE revoke_time IS NULL;
-CREATE TABLE budgets (
-  id TEXT PRIMARY KEY,
+CREATE TABLE populations (
+  name TEXT PRIMARY KEY,
+  tenant TEXT NOT NULL,
+  create_time BIGINT NOT NULL,
   cap_epsilon DOUBLE PRECISION NOT NULL,
   cap_delta DOUBLE PRECISION NOT NULL,
   renyi_order BIGINT NOT NULL,
@@ -56,11 +59,16 @@ CREATE TABLE budgets (
   live_events BIGINT NOT NULL CHECK (live_events >= 0),
   head_sequence BIGINT NOT NULL,
   head_hash TEXT NOT NULL,
-  frozen_reason TEXT NOT NULL DEFAULT '',
-  max_degree BIGINT);
-CREATE INDEX budgets_frozen ON budgets (id) WHERE frozen_reason <> '';
+  node_total BIGINT NOT NULL DEFAULT 0,
+  max_degree BIGINT,
+  closed_reason TEXT NOT NULL DEFAULT '',
+  merged_into TEXT NOT NULL DEFAULT '',
+  frozen_reason TEXT NOT NULL DEFAULT '');
+CREATE INDEX populations_by_tenant ON populations (tenant, create_time, name);
+CREATE INDEX populations_frozen ON populations (name) WHERE frozen_reason <> '';
+CREATE INDEX populations_merged ON populations (merged_into) WHERE merged_into <> '';
 CREATE TABLE ledger_entries (
-  budget_id TEXT NOT NULL,
+  population TEXT NOT NULL,
   sequence BIGINT NOT NULL,
   time BIGINT NOT NULL,
   kind BIGINT NOT NULL,
@@ -73,9 +81,9 @@ CREATE TABLE ledger_entries (
   reason TEXT NOT NULL,
   attempt BIGINT NOT NULL,
   hash TEXT NOT NULL,
-  PRIMARY KEY (budget_id, sequence),
-  UNIQUE (budget_id, job, kind));
-CREATE INDEX ledger_entries_opened_voids ON ledger_entries (budget_id) WHERE kind = 4 AND attempt > 0;
+  PRIMARY KEY (population, sequence),
+  UNIQUE (population, job, kind));
+CREATE INDEX ledger_entries_opened_voids ON ledger_entries (population) WHERE kind IN (4, 7) AND attempt > 0;
 CREATE TABLE datasets (
   name TEXT PRIMARY KEY,
   tenant TEXT NOT NULL REFERENCES tenants (name),
@@ -86,19 +94,19 @@ CREATE TABLE datasets (
   class_count BIGINT NOT NULL,
   is_public BIGINT NOT NULL,
   content_digest TEXT NOT NULL,
-  budget_id TEXT REFERENCES budgets (id),
+  population TEXT REFERENCES populations (name),
   edge_bound BIGINT NOT NULL DEFAULT 0,
   entry_bound BIGINT NOT NULL DEFAULT 0,
   max_degree BIGINT,
   table_schema TEXT NOT NULL DEFAULT '',
   out_of_service_reason TEXT NOT NULL DEFAULT '');
 CREATE INDEX datasets_by_tenant ON datasets (tenant, create_time, name);
+CREATE INDEX datasets_by_population ON datasets (population, create_time, name);
 CREATE TABLE contents (
   tenant TEXT NOT NULL REFERENCES tenants (name),
   content_digest TEXT NOT NULL,
-  budget_id TEXT NOT NULL REFERENCES budgets (id),
+  population TEXT NOT NULL REFERENCES populations (name),
   PRIMARY KEY (tenant, content_digest));
-CREATE INDEX contents_by_budget ON contents (budget_id);
 CREATE TABLE public_contents (
   tenant TEXT NOT NULL REFERENCES tenants (name),
   content_digest TEXT NOT NULL,
@@ -123,7 +131,7 @@ CREATE TABLE jobs (
   name TEXT PRIMARY KEY,
   tenant TEXT NOT NULL,
   dataset TEXT NOT NULL,
-  budget_id TEXT,
+  population TEXT,
   spec TEXT NOT NULL,
   plan TEXT NOT NULL,
   state BIGINT NOT NULL,

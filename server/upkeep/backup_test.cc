@@ -28,6 +28,8 @@
 namespace dpar {
 namespace {
 
+constexpr char kPopulation[] = "tenants/acme/populations/p";
+
 using ::testing::HasSubstr;
 using ::testing::Not;
 namespace fs = std::filesystem;
@@ -53,9 +55,9 @@ class BackupTest : public ::testing::Test {
     ASSERT_TRUE(Migrate(*database_).ok());
     const absl::Status made = database_->Write([](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(InsertTenant(t, "acme", "key", kNow));
-      StoredDataset dataset;
-      dataset.dataset.set_name("tenants/acme/datasets/d");
-      dataset.dataset.set_is_public(true);
+      v1::Dataset dataset;
+      dataset.set_name("tenants/acme/datasets/d");
+      dataset.set_is_public(true);
       DPAR_RETURN_IF_ERROR(InsertDataset(t, dataset, 10));
       DPAR_RETURN_IF_ERROR(
           t.Execute("INSERT INTO jobs (name, tenant, dataset, spec, plan, state, failure, create_time, "
@@ -125,16 +127,16 @@ TEST_F(BackupTest, ACheckCountsABudgetThatSpentSomethingAndHasNoMark) {
   const std::string witness = root_ + "/witness";
   Put("keys/signing.key", SigningKey::Generate().value().private_pem());
   const absl::Status spent = database_->Write([](Transaction& t) -> absl::Status {
-    DPAR_RETURN_IF_ERROR(OpenBudget(t, "budget", MakeBudgetTerms(4, 1e-5).value(), {"server", kNow}));
-    DPAR_RETURN_IF_ERROR(RememberContent(t, "tenants/acme", std::string(64, 'a'), "budget"));
-    return Debit(t, "budget", 7, "elsewhere", {"operator", kNow}).status();
+    DPAR_RETURN_IF_ERROR(OpenBudget(t, kPopulation, MakeBudgetTerms(4, 1e-5).value(), {"server", kNow}));
+    DPAR_RETURN_IF_ERROR(RememberContent(t, "tenants/acme", std::string(64, 'a'), kPopulation));
+    return Debit(t, kPopulation, 7, "elsewhere", {"operator", kNow}).status();
   });
   ASSERT_TRUE(spent.ok()) << spent;
   std::ostringstream out;
   const absl::StatusOr<int64_t> without = CheckEverything(*place_, witness, out);
   ASSERT_TRUE(without.ok()) << without.status();
-  EXPECT_THAT(out.str(), HasSubstr("1 budgets have spent something and have no mark"));
-  ASSERT_TRUE(Witness(*database_, witness).CoverAll("budget").ok());
+  EXPECT_THAT(out.str(), HasSubstr("1 populations have spent something and have no mark"));
+  ASSERT_TRUE(Witness(*database_, witness).CoverAll(kPopulation).ok());
   EXPECT_EQ(CheckEverything(*place_, witness, out).value(), *without - 1);
 }
 

@@ -46,12 +46,12 @@ class CheckDatasetsTest : public ::testing::Test {
 
   // A public dataset of 3 features in the store, and its file.
   void AddDataset(const std::string& name) {
-    StoredDataset stored;
-    stored.dataset.set_name(name);
-    stored.dataset.set_node_count(2);
-    stored.dataset.set_feature_count(3);
-    stored.dataset.set_class_count(2);
-    stored.dataset.set_is_public(true);
+    v1::Dataset stored;
+    stored.set_name(name);
+    stored.set_node_count(2);
+    stored.set_feature_count(3);
+    stored.set_class_count(2);
+    stored.set_is_public(true);
     ASSERT_EQ(Write([&](Transaction& t) { return InsertDataset(t, stored, 1000); }), absl::OkStatus());
     ASSERT_EQ(MakeParentDirectory(FileOf(name)), absl::OkStatus());
     ASSERT_EQ(WriteSealedGraph(FileOf(name), Pair(3)), absl::OkStatus());

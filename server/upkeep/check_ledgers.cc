@@ -14,9 +14,9 @@
 namespace dpar {
 namespace {
 
-absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string& budget_id,
+absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string& population,
                                     const KeyReader& read_keys) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> envelopes, Envelopes(transaction, budget_id));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> envelopes, Envelopes(transaction, population));
   DPAR_ASSIGN_OR_RETURN(const std::vector<KnownKey> keys, read_keys());
   std::vector<EntryPosition> checkpoints;
   for (const std::string& envelope : envelopes) {
@@ -26,7 +26,7 @@ absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string&
     }
     checkpoints.push_back({statement->ledger_sequence, statement->ledger_hash});
   }
-  const absl::StatusOr<v1::VerifyChainResponse> chain = VerifyChain(transaction, budget_id, checkpoints);
+  const absl::StatusOr<v1::VerifyChainResponse> chain = VerifyChain(transaction, population, checkpoints);
   if (absl::IsNotFound(chain.status())) {
     return std::string("its row is missing");
   }
@@ -37,19 +37,20 @@ absl::StatusOr<std::string> FaultOf(Transaction& transaction, const std::string&
 }  // namespace
 
 absl::StatusOr<int64_t> CheckLedgers(Database& database, const KeyReader& read_keys, std::ostream& out) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> budgets,
-                        ReadFrom(database, [](Transaction& transaction) { return AllBudgets(transaction); }));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> populations,
+                        ReadFrom(database, [](Transaction& transaction) { return AllPopulations(transaction); }));
   int64_t faults = 0;
-  for (const std::string& budget : budgets) {
+  for (const std::string& population : populations) {
     DPAR_ASSIGN_OR_RETURN(const std::string fault, ReadFrom(database, [&](Transaction& transaction) {
-                            return FaultOf(transaction, budget, read_keys);
+                            return FaultOf(transaction, population, read_keys);
                           }));
     if (!fault.empty()) {
       ++faults;
-      out << "ledger " << budget << ": BROKEN, " << fault << std::endl;
+      out << "ledger " << population << ": BROKEN, " << fault << std::endl;
     }
   }
-  out << "ledgers: " << static_cast<int64_t>(budgets.size()) - faults << " ok, " << faults << " broken" << std::endl;
+  out << "ledgers: " << static_cast<int64_t>(populations.size()) - faults << " ok, " << faults << " broken"
+      << std::endl;
   return faults;
 }
 

@@ -48,7 +48,7 @@ TEST_F(CheckLedgersTest, AModelWithoutItsPostedEntryIsSeenThoughTheRestAddsUp) {
   // The ledger as it was before the job, sums and head included.
   Change("DELETE FROM ledger_entries WHERE sequence > 1");
   Change(
-      "UPDATE budgets SET posted_units = 0, live_events = 0, head_sequence = 1, "
+      "UPDATE populations SET posted_units = 0, live_events = 0, head_sequence = 1, "
       "head_hash = (SELECT hash FROM ledger_entries WHERE sequence = 1)");
   EXPECT_THAT(Check(1), HasSubstr("a certificate was signed for an entry that is not there"));
 }

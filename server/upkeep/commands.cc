@@ -10,13 +10,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "core/certificate/digest.h"
 #include "core/plain_text.h"
 #include "core/status_macros.h"
 #include "server/auth/signing_keys.h"
 #include "server/directory_lock.h"
+#include "server/ledger/ledger.h"
+#include "server/resource_name.h"
 #include "server/store/datasets.h"
 #include "server/store/read_from.h"
 #include "server/upkeep/check_datasets.h"
@@ -69,18 +69,10 @@ absl::StatusOr<int64_t> CheckKeys(const DataDirectory& directory, std::ostream& 
   return 0;
 }
 
-absl::StatusOr<std::string> DatasetNames(Database& database, const std::string& budget_id) {
-  using Names = std::vector<std::string>;
-  DPAR_ASSIGN_OR_RETURN(const Names names, ReadFrom(database, [&](Transaction& transaction) {
-                          return DatasetsOf(transaction, budget_id);
-                        }));
-  return absl::StrJoin(names, ", ");
-}
-
 // A rolled back ledger cannot be detected without a mark.
 void WarnOfUnmarked(const WitnessReport& report, const std::string& witness_directory, std::ostream& out) {
   if (!report.unmarked.empty()) {
-    out << report.unmarked.size() << " budgets have spent something and have no mark in " << witness_directory
+    out << report.unmarked.size() << " populations have spent something and have no mark in " << witness_directory
         << ".\nUnless they were never served with one, find out where their marks are, or set\n"
         << "--witness-dir to where they are, before a server starts: it marks them as they\n"
         << "are, and what was spent since, if anything, could be spent again." << std::endl;
@@ -106,14 +98,13 @@ absl::StatusOr<int64_t> CheckMarks(Database& database, const MarkDirectory& mark
   }
   DPAR_ASSIGN_OR_RETURN(const WitnessReport report, CompareAll(database, marks));
   for (const Rollback& rollback : report.rollbacks) {
-    DPAR_ASSIGN_OR_RETURN(const std::string datasets, DatasetNames(database, rollback.budget_id));
-    out << "budget of " << datasets << ": " << rollback.reason << std::endl;
+    out << rollback.population << ": " << rollback.reason << std::endl;
   }
   DPAR_ASSIGN_OR_RETURN(const int64_t frozen,
                         ReadFrom(database, [](Transaction& transaction) { return CountFrozen(transaction); }));
   const auto behind = static_cast<int64_t>(report.rollbacks.size());
   out << "marks: " << report.good << " ok, " << behind << " ahead of their ledgers or unreadable, " << report.unclaimed
-      << " of data that the store does not know; frozen budgets: " << frozen << std::endl;
+      << " of populations that the store does not know; frozen: " << frozen << std::endl;
   WarnOfUnmarked(report, marks.root(), out);
   return std::max(behind, frozen) + static_cast<int64_t>(report.unmarked.size());
 }
@@ -186,36 +177,36 @@ absl::StatusOr<int64_t> RestoreBackup(const StorePlace& place, const std::string
   }
   DPAR_ASSIGN_OR_RETURN(const WitnessReport report, CompareAll(*database, marks));
   for (const Rollback& rollback : report.rollbacks) {
-    DPAR_RETURN_IF_ERROR(Freeze(*database, rollback.budget_id, rollback.reason));
-    DPAR_ASSIGN_OR_RETURN(const std::string datasets, DatasetNames(*database, rollback.budget_id));
-    out << "FROZEN: " << datasets << ": " << rollback.reason << std::endl;
+    DPAR_RETURN_IF_ERROR(Freeze(*database, rollback.population, rollback.reason));
+    out << "FROZEN: " << rollback.population << ": " << rollback.reason << std::endl;
   }
   out << "marks: " << report.good << " ok, " << report.rollbacks.size() << " ahead of their ledgers or unreadable, "
-      << report.unclaimed << " of data that the store does not know" << std::endl;
+      << report.unclaimed << " of populations that the store does not know" << std::endl;
   WarnOfUnmarked(report, witness_directory, out);
   return broken;
 }
 
-absl::Status ThawBudget(const StorePlace& place, const std::string& witness_directory, const std::string& dataset,
-                        const std::string& reason, const std::string& user, absl::Time now, std::ostream& out) {
+absl::Status ThawPopulation(const StorePlace& place, const std::string& witness_directory,
+                            const std::string& population, const std::string& reason, const std::string& user,
+                            absl::Time now, std::ostream& out) {
   DPAR_RETURN_IF_ERROR(CheckReason(reason));
+  DPAR_RETURN_IF_ERROR(ParsePopulationName("population", population).status());
   DPAR_RETURN_IF_ERROR(RequireStore(place));
-  const std::string name(absl::StripSuffix(dataset, "/budget"));
   DPAR_ASSIGN_OR_RETURN(const std::unique_ptr<Database> database, OpenStore(place));
   DPAR_RETURN_IF_ERROR(database->Read([](Transaction& transaction) { return CheckSchema(transaction); }));
-  const absl::StatusOr<std::string> budget =
-      ReadFrom(*database, [&](Transaction& transaction) { return DatasetBudget(transaction, name); });
-  if (absl::IsNotFound(budget.status())) {
-    return absl::NotFoundError(absl::StrCat(name, " is no private dataset; say tenants/TENANT/datasets/ID"));
+  const absl::Status found =
+      ReadFrom(*database, [&](Transaction& transaction) { return GetBudgetSums(transaction, population); }).status();
+  if (absl::IsNotFound(found)) {
+    return absl::NotFoundError(absl::StrCat("there is no ", population, "; `dpard check` names those that are frozen"));
   }
-  DPAR_RETURN_IF_ERROR(budget.status());
   const MarkDirectory marks(witness_directory);
   DPAR_RETURN_IF_ERROR(CheckPaired(*database, marks));
   DPAR_ASSIGN_OR_RETURN(
       const Thawed thawed,
-      Thaw(*database, marks, *budget, absl::StrCat(reason, " (dpard thaw, user ", user, ")"), {"server", now}));
-  out << "The budget of " << name << " admits jobs again. Debited for what its ledger did\n"
-      << "not know: " << thawed.debited_units << " units; left: " << thawed.left_units << " units.\n";
+      Thaw(*database, marks, population, absl::StrCat(reason, " (dpard thaw, user ", user, ")"), {"server", now}));
+  out << population << (thawed.closed ? " is thawed, and closed: no job is admitted again" : " admits jobs again")
+      << ". Debited for what its ledger did\nnot know: " << thawed.debited_units
+      << " units; left: " << thawed.left_units << " units.\n";
   return absl::OkStatus();
 }
 
@@ -238,7 +229,7 @@ absl::Status AdoptWitness(const StorePlace& place, const std::string& witness_di
   DPAR_RETURN_IF_ERROR(
       Adopt(*database, witness.marks(), absl::StrCat(reason, " (dpard adopt-witness, user ", user, ")"), now));
   DPAR_RETURN_IF_ERROR(witness.Begin());
-  out << witness_directory << " is the witness directory of this store now, and every budget is\n"
+  out << witness_directory << " is the witness directory of this store now, and every population is\n"
       << "marked as the store has it. What was released and is not in the store, if the store is\n"
       << "older than the last release, can be spent again: `dpar debit` charges it.\n";
   return absl::OkStatus();

@@ -21,17 +21,19 @@ absl::StatusOr<int64_t> CheckEverything(const StorePlace& place, const std::stri
 absl::Status MakeBackup(const StorePlace& place, const std::string& destination, absl::Time now, std::ostream& out,
                         std::ostream& progress);
 
-// Restores, migrates, verifies every ledger and freezes budgets behind their marks. Returns the number of broken
-// ledgers, plus one when the witness directory is not the store's; frozen budgets are reported, not counted.
+// Restores, migrates, verifies every ledger and freezes populations behind their marks. Returns the number of broken
+// ledgers, plus one when the witness directory is not the store's; frozen ones are reported, not counted.
 absl::StatusOr<int64_t> RestoreBackup(const StorePlace& place, const std::string& witness_directory,
                                       const std::string& source, bool replace, absl::Time now, std::ostream& out,
                                       std::ostream& progress);
 
-// Settles a frozen budget (tenants/{t}/datasets/{d}[/budget]), also beside servers. The ledger keeps reason and user.
-absl::Status ThawBudget(const StorePlace& place, const std::string& witness_directory, const std::string& dataset,
-                        const std::string& reason, const std::string& user, absl::Time now, std::ostream& out);
+// Settles a frozen population (tenants/{t}/populations/{p}), also beside servers. The ledger keeps reason and user.
+absl::Status ThawPopulation(const StorePlace& place, const std::string& witness_directory,
+                            const std::string& population, const std::string& reason, const std::string& user,
+                            absl::Time now, std::ostream& out);
 
-// Makes an unowned directory replace a lost witness directory and marks every budget. The store keeps reason and user.
+// Makes an unowned directory replace a lost witness directory and marks every population. The store keeps reason and
+// user.
 absl::Status AdoptWitness(const StorePlace& place, const std::string& witness_directory, const std::string& reason,
                           const std::string& user, absl::Time now, std::ostream& out);
 

@@ -10,6 +10,8 @@
 #include "core/status_macros.h"
 #include "core/table/schema.h"
 #include "core/validate.h"
+#include "server/resource_name.h"
+#include "server/store/message_text.h"
 #include "server/uploads/upload_writer.h"
 
 namespace dpar {
@@ -29,6 +31,24 @@ absl::Status CapAboveDefault(absl::string_view what, double asked, double most) 
                    ", the most that an owner may declare on this server. Declare less, or ask an operator "
                    "to raise the cap after the upload"),
       {{absl::StrCat("asked_", what), absl::StrCat(asked)}, {absl::StrCat("max_", what), absl::StrCat(most)}});
+}
+
+absl::Status CheckPopulation(const v1::OpenUploadRequest& request) {
+  if (request.population().empty()) {
+    return absl::OkStatus();
+  }
+  DPAR_ASSIGN_OR_RETURN(const ResourceName name, ParsePopulationName("population", request.population()));
+  if (name.tenant != request.parent()) {
+    return ResourceNotFound(name.name);
+  }
+  if (request.is_public()) {
+    return InvalidField("population", "population must be empty for public data, which has no budget");
+  }
+  if (request.has_cap_epsilon() || request.has_cap_delta()) {
+    return InvalidField(request.has_cap_epsilon() ? "cap_epsilon" : "cap_delta",
+                        "the cap must be unset with a population, which has its own; an operator changes it");
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -55,6 +75,7 @@ absl::Status ValidateDeclaration(const v1::OpenUploadRequest& request, const Lim
     DPAR_RETURN_IF_ERROR(
         CheckSize("entry_bound", request.entry_bound(), 1, "max_feature_entries", limits.max_feature_entries));
   }
+  DPAR_RETURN_IF_ERROR(CheckPopulation(request));
   if (!v1::OpenUploadRequest::Format_IsValid(request.format())) {
     return InvalidField("format", "format must be NPZ or unset");
   }
@@ -62,7 +83,7 @@ absl::Status ValidateDeclaration(const v1::OpenUploadRequest& request, const Lim
 }
 
 absl::Status SettleCap(v1::OpenUploadRequest& declared, double default_epsilon) {
-  if (declared.is_public()) {
+  if (declared.is_public() || !declared.population().empty()) {
     declared.clear_cap_epsilon();
     declared.clear_cap_delta();
     return absl::OkStatus();

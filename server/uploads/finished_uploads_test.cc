@@ -110,9 +110,8 @@ TEST_P(UploadsTest, PublicDataHasNoBudget) {
   const absl::StatusOr<v1::FinishUploadResponse> answer = Upload(request, bytes_);
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_TRUE(answer->dataset().is_public());
-  EXPECT_EQ(
-      ReadFrom(*database_, [](Transaction& t) { return DatasetBudget(t, "tenants/acme/datasets/d"); }).status().code(),
-      absl::StatusCode::kNotFound);
+  EXPECT_EQ(answer->dataset().population(), "");
+  EXPECT_TRUE(ReadFrom(*database_, [](Transaction& t) { return AllPopulations(t); }).value().empty());
 }
 
 TEST_P(UploadsTest, PrivateContentCannotBeDeclaredPublicLater) {
@@ -237,8 +236,7 @@ TEST_P(UploadsTest, AGraphThatKeepsItsDegreePromiseHasItInItsDataset) {
   EXPECT_EQ(Upload(request, bytes_).value().dataset().max_degree(), 2);
   const auto stored = [&](const std::string& id) {
     return ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/" + id); })
-        .value()
-        .dataset;
+        .value();
   };
   EXPECT_EQ(stored("d").max_degree(), 2);
   EXPECT_FALSE(Upload("e").value().dataset().has_max_degree());
@@ -254,8 +252,8 @@ TEST_P(UploadsTest, TheCapOfAContentIsAboutTheSmallestDegreePromiseThatWasEverMa
     EXPECT_TRUE(Upload(request, bytes_).ok());
     return ReadFrom(*database_,
                     [&](Transaction& t) -> absl::StatusOr<v1::Budget> {
-                      DPAR_ASSIGN_OR_RETURN(const std::string budget, DatasetBudget(t, "tenants/acme/datasets/" + id));
-                      return GetBudget(t, budget);
+                      DPAR_ASSIGN_OR_RETURN(const v1::Dataset dataset, GetDataset(t, "tenants/acme/datasets/" + id));
+                      return GetBudget(t, dataset.population());
                     })
         .value();
   };
@@ -311,7 +309,7 @@ TEST_P(UploadsTest, ADatasetHasItsBoundsAsDeclaredOrByDefault) {
   const auto bounds = [&](const v1::OpenUploadRequest& request) {
     const v1::Dataset dataset = Upload(request, bytes_).value().dataset();
     const v1::Dataset stored =
-        ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, dataset.name()); }).value().dataset;
+        ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, dataset.name()); }).value();
     EXPECT_EQ(stored.ShortDebugString(), dataset.ShortDebugString());
     return std::pair(dataset.edge_bound(), dataset.entry_bound());
   };

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/privacy/budget.h"
+#include "core/status_macros.h"
 #include "server/files.h"
 #include "server/ledger/entries.h"
 #include "server/ledger/ledger.h"
@@ -16,37 +17,42 @@ namespace dpar {
 namespace {
 
 using testing::ExpectError;
+using testing::SmallGraph;
 using testing::UploadsTest;
+
+constexpr char kFirst[] = "tenants/acme/populations/first";
 
 class RecogniseTest : public UploadsTest {
  protected:
-  // As after a store from before the upload was restored: it does not know the data.
-  Content ForgetData() {
-    // What the content's digest is, the first upload shows.
+  // As after a store from before the upload was restored: it does not know the data, nor its population.
+  void ForgetData() {
     EXPECT_TRUE(Upload("first").ok());
-    const auto content = ReadFrom(*database_, [&](Transaction& t) { return ContentOf(t, BudgetOf("first")); });
-    EXPECT_TRUE(
-        database_->Write([&](Transaction& t) -> absl::Status { return t.Execute("DELETE FROM contents", {}).status(); })
-            .ok());
-    EXPECT_TRUE(MakeParentDirectory(marks_->File(content.value())).ok());
-    return *content;
+    EXPECT_TRUE(database_
+                    ->Write([&](Transaction& t) -> absl::Status {
+                      for (const std::string table : {"contents", "datasets", "ledger_entries", "populations"}) {
+                        DPAR_RETURN_IF_ERROR(t.Execute("DELETE FROM " + table, {}).status());
+                      }
+                      return absl::OkStatus();
+                    })
+                    .ok());
   }
-  // The same, and the witness does.
+  // The same, and the witness has a mark of the population.
   void ForgetMarkedData() {
-    ASSERT_TRUE(marks_->Write({ForgetData(), "the-old-id", {3, 1e-6, 17, 100}, {{5, std::string(64, '5'), 40}}}).ok());
+    ForgetData();
+    ASSERT_TRUE(marks_->Write({kFirst, {3, 1e-6, 17, 100}, {{5, std::string(64, '5'), 40}}}).ok());
   }
   Account OldAccount() {
-    return ReadFrom(*database_, [](Transaction& t) { return LoadAccount(t, "the-old-id"); }).value();
+    return ReadFrom(*database_, [](Transaction& t) { return LoadAccount(t, kFirst); }).value();
   }
 };
 
-TEST_P(RecogniseTest, DataThatSpentSomethingTheStoreDoesNotKnowComesUpFrozenUnderItsOldBudget) {
+TEST_P(RecogniseTest, DataThatSpentSomethingTheStoreDoesNotKnowComesUpFrozenInItsOldPopulation) {
   ForgetMarkedData();
   const auto again = Upload("again");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_TRUE(again->budget_shared());
-  EXPECT_EQ(BudgetOf("again"), "the-old-id");
-  const auto budget = ReadFrom(*database_, [](Transaction& t) { return GetBudget(t, "the-old-id"); });
+  EXPECT_EQ(BudgetOf("again"), kFirst);
+  const auto budget = ReadFrom(*database_, [](Transaction& t) { return GetBudget(t, kFirst); });
   EXPECT_THAT(budget.value().frozen_reason(), ::testing::HasSubstr("results were released up to entry 5"));
   // With the order that its units are of, and the lower of both caps.
   const Account account = OldAccount();
@@ -70,7 +76,7 @@ TEST_P(RecogniseTest, ALowerCapThatItsOwnerDeclaresForRecognisedDataHolds) {
   // Its units are of the order that was marked, and it is frozen all the same.
   EXPECT_EQ(account.terms.order, 17);
   EXPECT_NE(account.frozen_reason, "");
-  const auto entries = ReadFrom(*database_, [](Transaction& t) { return ListEntries(t, "the-old-id", 0, 10); }).value();
+  const auto entries = ReadFrom(*database_, [](Transaction& t) { return ListEntries(t, kFirst, 0, 10); }).value();
   ASSERT_EQ(entries.size(), 2U);
   EXPECT_EQ(entries[0].kind(), v1::LedgerEntry::OPEN);
   EXPECT_EQ(entries[1].kind(), v1::LedgerEntry::ADJUST);
@@ -78,14 +84,44 @@ TEST_P(RecogniseTest, ALowerCapThatItsOwnerDeclaresForRecognisedDataHolds) {
 }
 
 TEST_P(RecogniseTest, DataWhoseMarkCannotBeReadComesUpFrozenAndIsNotPublic) {
-  const Content content = ForgetData();
-  ASSERT_TRUE(WriteFileDurably(marks_->File(content), "garbled", 0600).ok());
+  ForgetData();
+  ASSERT_TRUE(WriteFileDurably(marks_->File(kFirst), "garbled", 0600).ok());
   v1::OpenUploadRequest open = Declaration("public", "open-public");
   open.set_is_public(true);
   ExpectError(Upload(open, bytes_).status(), absl::StatusCode::kFailedPrecondition, "CONTENT_HAS_BUDGET");
   ASSERT_TRUE(Upload("again").ok());
   const auto budget = ReadFrom(*database_, [&](Transaction& t) { return GetBudget(t, BudgetOf("again")); });
   EXPECT_THAT(budget.value().frozen_reason(), ::testing::HasSubstr("cannot be read"));
+}
+
+TEST_P(RecogniseTest, DataWhosePopulationTheStoreLostBelongsToItAgainAndToNoOther) {
+  ASSERT_TRUE(Upload("first").ok());
+  v1::OpenUploadRequest other = Declaration("other", "open-other");
+  Graph graph = SmallGraph();
+  graph.features.values[0] = 3;
+  ASSERT_TRUE(Upload(other, BytesOf(graph)).ok());
+  ASSERT_TRUE(database_
+                  ->Write([&](Transaction& t) -> absl::Status {
+                    return t.Execute("DELETE FROM contents WHERE population = $1", {kFirst}).status();
+                  })
+                  .ok());
+  v1::OpenUploadRequest elsewhere = Declaration("again", "open-again");
+  elsewhere.set_population("tenants/acme/populations/other");
+  ExpectError(Upload(elsewhere, bytes_).status(), absl::StatusCode::kFailedPrecondition, "CONTENT_HAS_POPULATION");
+  const auto again = Upload(Declaration("again", "open-once-more"), bytes_);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->dataset().population(), kFirst);
+  EXPECT_TRUE(again->budget_shared());
+}
+
+TEST_P(RecogniseTest, OtherDataUnderTheIdOfALostPopulationComesUpFrozen) {
+  ForgetMarkedData();
+  Graph graph = SmallGraph();
+  graph.features.values[0] = 3;
+  const auto other = Upload(Declaration("first", "open-other"), BytesOf(graph));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->dataset().population(), kFirst);
+  EXPECT_NE(OldAccount().frozen_reason, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, RecogniseTest, ::testing::ValuesIn(testing::Engines()), testing::EngineName);

@@ -19,7 +19,6 @@
 #include "core/error.h"
 #include "core/graph/canonical_content.h"
 #include "core/graph/sealed_graph.h"
-#include "core/privacy/budget.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 #include "server/files.h"
@@ -30,7 +29,7 @@
 #include "server/store/read_from.h"
 #include "server/uploads/declaration.h"
 #include "server/uploads/declared_graph.h"
-#include "server/witness/rollback.h"
+#include "server/uploads/membership.h"
 #include "spdlog/spdlog.h"
 
 namespace dpar {
@@ -39,7 +38,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kDigestKeyBytes = 32;
-constexpr size_t kBudgetIdBytes = 16;
 // How long a writer waits for another to notice that its connection is gone.
 constexpr absl::Duration kBusyWait = absl::Seconds(10);
 // How often a waiting caller is checked for being there.
@@ -97,16 +95,6 @@ int64_t FileSize(const std::string& path) {
   return error ? 0 : static_cast<int64_t>(size);
 }
 
-// The witness's errors name files, which are for operators.
-absl::Status FromWitness(const absl::Status& status) {
-  if (status.ok()) {
-    return status;
-  }
-  spdlog::error("uploads: the witness directory cannot be used: {}", std::string(status.message()));
-  return MakeError(absl::StatusCode::kUnavailable, v1::SERVER_UNAVAILABLE,
-                   "the server's witness directory cannot be used; try again, and tell an operator");
-}
-
 // The size, after a sync: no crash takes these bytes away. 0 without a file.
 absl::StatusOr<int64_t> DurableSize(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -130,6 +118,11 @@ v1::ImportReport ToProto(const ImportReport& report) {
   proto.set_unlabelled_nodes(report.unlabelled_nodes);
   proto.set_zero_features_dropped(report.zero_features_dropped);
   return proto;
+}
+
+bool IsInUse(const absl::Status& status) {
+  const auto info = GetErrorInfo(status);
+  return info.has_value() && info->reason() == v1::ErrorReason_Name(v1::POPULATION_IN_USE);
 }
 
 bool IsRefusal(const absl::Status& status) {
@@ -188,6 +181,10 @@ absl::StatusOr<v1::Upload> Uploads::Open(const v1::OpenUploadRequest& request, a
     DPAR_ASSIGN_OR_RETURN(const bool taken, DatasetIdTaken(transaction, dataset));
     if (taken) {
       return IdTaken(dataset);
+    }
+    if (!request.population().empty()) {
+      // Once more when it is sealed; here before any byte is sent.
+      DPAR_RETURN_IF_ERROR(CheckVersion(transaction, request.population(), request.node_count()));
     }
     DPAR_RETURN_IF_ERROR(InsertUpload(transaction, stored, limits_.max_open_uploads));
     upload = Describe(stored);
@@ -263,12 +260,8 @@ struct Uploads::Sealing {
   const RequestKey& key;
   const EntryContext& context;
   v1::Dataset dataset;
-  std::string digest_key;      // hex
-  std::string content_digest;  // under the tenant's key; empty for public data
-  std::string fresh_budget;    // the id, should the content be new
-  std::string frozen_reason;   // of that budget, when the witness knows the content, and the store does not
-  std::optional<BudgetTerms> marked_terms = std::nullopt;  // that the budget had then
-  int64_t marked_degree = 0;                               // the degree promise that its cap rested on; 0: none
+  std::string digest_key;  // hex
+  Recognised content;
 };
 
 absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadRequest& request,
@@ -293,7 +286,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Finish(const v1::FinishUploadR
   DPAR_RETURN_IF_ERROR(CheckComplete(stored));
   CheckBoard::Check check(checks_, stored.name, context.time, wanted);
   DPAR_RETURN_IF_ERROR(check.AwaitTurn());
-  Sealing sealing{stored, check, key, context, DescribeDataset(stored, context.time), {}, {}, {}, {}, {}, 0};
+  Sealing sealing{stored, check, key, context, DescribeDataset(stored, context.time), {}, {}};
   return Seal(sealing, request.sha256(), random);
 }
 
@@ -339,27 +332,7 @@ absl::Status Uploads::Digest(const Graph& graph, Sealing& sealing, RandomSource&
   DPAR_RETURN_IF_ERROR(VisitCanonicalContent(graph, add, sealing.check.Stage("fingerprint")));
   sealing.digest_key = absl::BytesToHexString(key);
   sealing.dataset.set_content_digest(shown.Hex());
-  sealing.content_digest = kept.Hex();
-  sealing.fresh_budget = RandomHex(random, kBudgetIdBytes);
-  return absl::OkStatus();
-}
-
-// Content unknown to the store may have spent in a store that was rolled back. Then its budget opens under its old id
-// and terms, frozen: its new ledger is compared with the mark, which needs units of the same order.
-absl::Status Uploads::Recognise(Sealing& sealing) const {
-  const absl::StatusOr<std::optional<Mark>> mark =
-      marks_.Read({sealing.stored.declared.parent(), sealing.content_digest});
-  if (absl::IsDataLoss(mark.status())) {
-    sealing.frozen_reason = UnreadableReason(mark.status().message());
-    return absl::OkStatus();
-  }
-  DPAR_RETURN_IF_ERROR(FromWitness(mark.status()));
-  if (mark->has_value()) {
-    sealing.fresh_budget = (*mark)->budget_id;
-    sealing.frozen_reason = RollbackReason(**mark);
-    sealing.marked_terms = TermsOf(**mark);
-    sealing.marked_degree = (*mark)->terms.max_degree;
-  }
+  sealing.content.digest = kept.Hex();
   return absl::OkStatus();
 }
 
@@ -379,7 +352,7 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
     return Judge(sealing, imported.status());
   }
   DPAR_RETURN_IF_ERROR(Digest(imported->graph, sealing, random));
-  DPAR_RETURN_IF_ERROR(Recognise(sealing));
+  DPAR_RETURN_IF_ERROR(Recognise(marks_, stored.declared, sealing.content));
   DPAR_RETURN_IF_ERROR(MakeParentDirectory(directory_.DatasetFile(name)));
   absl::Status status = WriteSealedGraph(directory_.DatasetFile(name), imported->graph, sealing.check.Stage("sealing"));
   if (!status.ok() && !absl::IsCancelled(status)) {
@@ -396,22 +369,12 @@ absl::StatusOr<v1::FinishUploadResponse> Uploads::Seal(Sealing& sealing, const s
   }
   if (!status.ok()) {
     DPAR_RETURN_IF_ERROR(RemoveUnlessSealed(name));
-    // Content that cannot be declared so will not be accepted later either.
-    return absl::IsFailedPrecondition(status) ? Refuse(stored.name, status) : status;
+    // Content that cannot be declared so will not be accepted later either. Jobs of its population end, and then it is.
+    return absl::IsFailedPrecondition(status) && !IsInUse(status) ? Refuse(stored.name, status) : status;
   }
   DPAR_RETURN_IF_ERROR(RemoveTree(directory_.UploadFile(stored.name)));
   *answer.mutable_report() = ToProto(imported->report);
   return answer;
-}
-
-absl::Status Uploads::Open(Transaction& transaction, const Sealing& sealing, const std::string& budget) {
-  const v1::OpenUploadRequest& declared = sealing.stored.declared;
-  DPAR_ASSIGN_OR_RETURN(const BudgetTerms asked, MakeBudgetTerms(declared.cap_epsilon(), declared.cap_delta()));
-  DPAR_RETURN_IF_ERROR(OpenBudget(transaction, budget, sealing.marked_terms.value_or(asked), sealing.context));
-  if (!sealing.marked_terms.has_value() || asked.cap_epsilon >= sealing.marked_terms->cap_epsilon) {
-    return absl::OkStatus();
-  }
-  return SetCap(transaction, budget, asked.cap_epsilon, "declared with the upload", sealing.context);
 }
 
 // Models may have been trained on public content without noise, so that no cap could be promised for it. The witness
@@ -421,8 +384,8 @@ absl::Status Uploads::CheckNeverPublic(Transaction& transaction, const Sealing& 
   if (declared.is_public()) {
     return absl::OkStatus();
   }
-  DPAR_ASSIGN_OR_RETURN(const bool stored, WasPublic(transaction, declared.parent(), sealing.content_digest));
-  const absl::StatusOr<bool> marked = marks_.WasPublic({declared.parent(), sealing.content_digest});
+  DPAR_ASSIGN_OR_RETURN(const bool stored, WasPublic(transaction, declared.parent(), sealing.content.digest));
+  const absl::StatusOr<bool> marked = marks_.WasPublic({declared.parent(), sealing.content.digest});
   DPAR_RETURN_IF_ERROR(FromWitness(marked.status()));
   if (!stored && !*marked) {
     return absl::OkStatus();
@@ -434,44 +397,33 @@ absl::Status Uploads::CheckNeverPublic(Transaction& transaction, const Sealing& 
 
 absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const {
   const v1::OpenUploadRequest& declared = sealing.stored.declared;
+  const Content content = {declared.parent(), sealing.content.digest};
   answer.Clear();
   DPAR_RETURN_IF_ERROR(transaction.Lock(Guard::kTenant, declared.parent()));
-  StoredDataset dataset{sealing.dataset, ""};
-  DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> known,
-                        FindBudgetByContent(transaction, declared.parent(), sealing.content_digest));
-  const bool had_budget = known.has_value() || !sealing.frozen_reason.empty();
+  v1::Dataset dataset = sealing.dataset;
+  DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> first,
+                        FirstPopulation(transaction, declared, sealing.content));
   DPAR_RETURN_IF_ERROR(CheckNeverPublic(transaction, sealing));
-  if (declared.is_public() && had_budget) {
+  if (declared.is_public() && first.has_value()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::CONTENT_HAS_BUDGET,
                      "the same content was uploaded as private before, so it cannot be declared public; upload it "
                      "without is_public and its budget goes on");
   }
   if (declared.is_public()) {
     // A file of an upload whose commit fails refuses the content as private: its uploader gave it up.
-    DPAR_RETURN_IF_ERROR(FromWitness(marks_.KeepPublic({declared.parent(), sealing.content_digest})));
-    DPAR_RETURN_IF_ERROR(RememberPublic(transaction, declared.parent(), sealing.content_digest));
+    DPAR_RETURN_IF_ERROR(FromWitness(marks_.KeepPublic(content)));
+    DPAR_RETURN_IF_ERROR(RememberPublic(transaction, declared.parent(), sealing.content.digest));
   } else {
-    dataset.budget_id = known.value_or(sealing.fresh_budget);
-    answer.set_budget_shared(had_budget);
-    if (!known.has_value()) {
-      DPAR_RETURN_IF_ERROR(Open(transaction, sealing, dataset.budget_id));
-      DPAR_RETURN_IF_ERROR(RememberContent(transaction, declared.parent(), sealing.content_digest, dataset.budget_id));
-      if (!sealing.frozen_reason.empty()) {
-        DPAR_RETURN_IF_ERROR(SetFrozen(transaction, dataset.budget_id, sealing.frozen_reason));
-      }
-      if (sealing.marked_degree > 0) {
-        DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, dataset.budget_id, sealing.marked_degree));
-      }
-    }
-    if (declared.has_max_degree()) {
-      DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, dataset.budget_id, declared.max_degree()));
-    }
+    DPAR_RETURN_IF_ERROR(Join(transaction, declared, sealing.content, first, sealing.context, dataset, answer));
   }
   DPAR_RETURN_IF_ERROR(InsertDataset(transaction, dataset, limits_.max_datasets));
   DPAR_RETURN_IF_ERROR(SetUploadState(transaction, sealing.stored.name, v1::Upload::FINISHED));
-  *answer.mutable_dataset() = sealing.dataset;
+  *answer.mutable_dataset() = dataset;
   answer.set_digest_key(sealing.digest_key);
-  return Remember(transaction, sealing.key, answer, sealing.context.time);
+  DPAR_RETURN_IF_ERROR(Remember(transaction, sealing.key, answer, sealing.context.time));
+  // Last, since only a commit that fails now leaves a file: of content that then belongs to this population when it is
+  // uploaded again.
+  return declared.is_public() ? absl::OkStatus() : FromWitness(marks_.KeepPopulation(content, dataset.population()));
 }
 
 absl::StatusOr<bool> Uploads::IsTaken(const std::string& dataset) const {

@@ -69,8 +69,6 @@ class Uploads {
   absl::StatusOr<ImportedGraph> Import(Sealing& sealing, const std::string& sha256) const;
   absl::StatusOr<v1::FinishUploadResponse> Seal(Sealing& sealing, const std::string& sha256, RandomSource& random);
   absl::Status Digest(const Graph& graph, Sealing& sealing, RandomSource& random) const;
-  absl::Status Recognise(Sealing& sealing) const;
-  static absl::Status Open(Transaction& transaction, const Sealing& sealing, const std::string& budget);
   absl::Status CheckNeverPublic(Transaction& transaction, const Sealing& sealing) const;
   absl::Status Record(Transaction& transaction, const Sealing& sealing, v1::FinishUploadResponse& answer) const;
   absl::StatusOr<bool> IsTaken(const std::string& dataset) const;

@@ -20,8 +20,8 @@ constexpr absl::string_view kTitle = "dpar-mark ";
 constexpr int64_t kVersion = 1;
 constexpr absl::string_view kDigestLine = "sha256 ";
 constexpr size_t kHashDigits = 64;
-// Title, content, terms, one entry, digest.
-constexpr size_t kFewestLines = 7;
+// Title, population, terms, one entry, digest.
+constexpr size_t kFewestLines = 5;
 
 absl::Status Unreadable(absl::string_view what) {
   return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, absl::StrCat("not a mark: ", what));
@@ -53,9 +53,13 @@ bool ReadReal(absl::string_view text, double& value) {
 
 bool ReadTerms(absl::string_view line, MarkedTerms& terms) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
-  return words.size() == 6 && words[0] == "terms" && ReadReal(words[1], terms.cap_epsilon) &&
-         ReadReal(words[2], terms.cap_delta) && ReadNumber(words[3], terms.order) && terms.order > 0 &&
-         ReadNumber(words[4], terms.cap_units) && ReadNumber(words[5], terms.max_degree);
+  int64_t closed = 0;
+  const bool read = words.size() == 7 && words[0] == "terms" && ReadReal(words[1], terms.cap_epsilon) &&
+                    ReadReal(words[2], terms.cap_delta) && ReadNumber(words[3], terms.order) && terms.order > 0 &&
+                    ReadNumber(words[4], terms.cap_units) && ReadNumber(words[5], terms.max_degree) &&
+                    ReadNumber(words[6], closed) && closed <= 1;
+  terms.closed = closed == 1;
+  return read;
 }
 
 // The value of a line of exactly two words.
@@ -90,11 +94,10 @@ void AddCheckpoint(Mark& mark, Checkpoint checkpoint) {
 }
 
 std::string FormatMark(const Mark& mark) {
-  std::string text = absl::StrCat(kTitle, kVersion, "\ntenant ", mark.content.tenant, "\ncontent ", mark.content.digest,
-                                  "\nbudget ", mark.budget_id, "\n");
+  std::string text = absl::StrCat(kTitle, kVersion, "\npopulation ", mark.population, "\n");
   const MarkedTerms& terms = mark.terms;
-  absl::StrAppendFormat(&text, "terms %.17g %.17g %d %d %d\n", terms.cap_epsilon, terms.cap_delta, terms.order,
-                        terms.cap_units, terms.max_degree);
+  absl::StrAppendFormat(&text, "terms %.17g %.17g %d %d %d %d\n", terms.cap_epsilon, terms.cap_delta, terms.order,
+                        terms.cap_units, terms.max_degree, terms.closed ? 1 : 0);
   for (const Checkpoint& checkpoint : mark.checkpoints) {
     absl::StrAppend(&text, "entry ", checkpoint.sequence, " ", checkpoint.hash, " ", checkpoint.spent_units, "\n");
   }
@@ -124,12 +127,10 @@ absl::StatusOr<Mark> ParseMark(absl::string_view text) {
     return Unreadable("it has no entry");
   }
   Mark mark;
-  if (!ReadWord(lines[1], "tenant", mark.content.tenant) || !ReadWord(lines[2], "content", mark.content.digest) ||
-      !IsHash(mark.content.digest) || !ReadWord(lines[3], "budget", mark.budget_id) ||
-      !ReadTerms(lines[4], mark.terms)) {
+  if (!ReadWord(lines[1], "population", mark.population) || !ReadTerms(lines[2], mark.terms)) {
     return Unreadable("it does not say what it is of");
   }
-  for (size_t i = 5; i + 1 < lines.size(); ++i) {
+  for (size_t i = 3; i + 1 < lines.size(); ++i) {
     Checkpoint checkpoint;
     const bool follows = ReadCheckpoint(lines[i], checkpoint) &&
                          (mark.checkpoints.empty() || (checkpoint.sequence > mark.last().sequence &&

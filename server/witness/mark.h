@@ -1,8 +1,8 @@
-// A mark: how far a budget's ledger had come when something that it paid for was about to leave the server.
+// A mark: how far a population's ledger had come when something that it paid for was about to leave the server.
 //
 // Purpose. A restored backup is an older ledger with a valid chain and valid sums; nothing inside the store shows what
-// was released after it. So the server keeps, outside of what is backed up, a file for every budget with the last entry
-// whose results may have been seen, and the spend up to it. A ledger without that entry was rolled back.
+// was released after it. So the server keeps, outside of what is backed up, a file for every population with the last
+// entry whose results may have been seen, and the spend up to it. A ledger without that entry was rolled back.
 //
 // Why several entries. A thaw debits what the mark knows and the ledger lacks. Raising the ledger to the mark's spend
 // would be too little: a rolled back ledger that went on has spending of its own. Let `common` be the spend up to the
@@ -10,14 +10,13 @@
 // (marked - common) was ever spent: `posted` holds everything in the ledger, and all else that the mark knows came
 // after the common entry. Dropping old entries only makes `common` smaller and the debit larger.
 //
-// Why not less. With the last entry alone, nothing would be known as common, and a restored budget would pay again for
-// everything. A note in the store of how far it was marked does not say by which directory: if store and directory were
-// rolled back together and went on, and the true directory came back, the note would stand for entries that this mark
-// never knew, and the debit would lack their price (AListLeavesOutWhatAForkedLedgerPosted in backup_test.cc).
+// Why not less. With the last entry alone, nothing would be known as common, and a restored population would pay again
+// for everything. A note in the store of how far it was marked does not say by which directory: if store and directory
+// were rolled back together and went on, and the true directory came back, the note would stand for entries that this
+// mark never knew, and the debit would lack their price (AListLeavesOutWhatAForkedLedgerPosted in backup_test.cc).
 #ifndef DPAR_SERVER_WITNESS_MARK_H_
 #define DPAR_SERVER_WITNESS_MARK_H_
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,13 +27,6 @@
 
 namespace dpar {
 
-struct Content {
-  std::string tenant;  // tenants/{t}
-  std::string digest;  // of the canonical content under the tenant's key, lower-case hex
-
-  auto operator<=>(const Content&) const = default;
-};
-
 // An entry, and the spend (posted or debited) up to it.
 struct Checkpoint {
   int64_t sequence = 0;
@@ -44,20 +36,20 @@ struct Checkpoint {
   friend bool operator==(const Checkpoint&, const Checkpoint&) = default;
 };
 
-// Terms (core/privacy/budget.h). Units of different orders do not compare: a reopened budget keeps its order.
+// Terms (core/privacy/budget.h). Units of different orders do not compare: a reopened population keeps its order.
 struct MarkedTerms {
   double cap_epsilon = 0;
   double cap_delta = 0;
   int64_t order = 0;
   int64_t cap_units = 0;
   int64_t max_degree = 0;  // the degree promise that the cap rests on; 0: none
+  bool closed = false;     // no job is ever admitted again, as after a merge into another population
 
   friend bool operator==(const MarkedTerms&, const MarkedTerms&) = default;
 };
 
 struct Mark {
-  Content content;
-  std::string budget_id;
+  std::string population;               // tenants/{t}/populations/{p}
   MarkedTerms terms;                    // when the last checkpoint was made
   std::vector<Checkpoint> checkpoints;  // oldest first, at least one, at most kMaxCheckpoints
 

@@ -24,6 +24,7 @@
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "server/files.h"
+#include "server/resource_name.h"
 #include "server/steady_time.h"
 
 namespace dpar {
@@ -77,8 +78,13 @@ std::string MarkDirectory::TenantDirectory(const std::string& tenant) const {
   return absl::StrCat(root_, "/", absl::StripPrefix(tenant, kTenants));
 }
 
-std::string MarkDirectory::File(const Content& content) const {
-  return absl::StrCat(TenantDirectory(content.tenant), "/", content.digest, kMarkSuffix);
+std::string MarkDirectory::File(const std::string& population) const {
+  return absl::StrCat(TenantDirectory(TenantOf(population)), "/", population.substr(population.rfind('/') + 1),
+                      kMarkSuffix);
+}
+
+std::string MarkDirectory::PopulationFile(const Content& content) const {
+  return absl::StrCat(TenantDirectory(content.tenant), "/", content.digest, ".population");
 }
 
 std::string MarkDirectory::PublicFile(const Content& content) const {
@@ -167,8 +173,8 @@ absl::StatusOr<DirectoryLock> MarkDirectory::Lock(const std::string& tenant) con
   }
 }
 
-absl::StatusOr<std::optional<Mark>> MarkDirectory::Read(const Content& content) const {
-  const std::string path = File(content);
+absl::StatusOr<std::optional<Mark>> MarkDirectory::Read(const std::string& population) const {
+  const std::string path = File(population);
   DPAR_RETURN_IF_ERROR(CheckExpected());
   DPAR_ASSIGN_OR_RETURN(const bool exists, Exists(path));
   if (!exists) {
@@ -185,19 +191,46 @@ absl::StatusOr<std::optional<Mark>> MarkDirectory::Read(const Content& content) 
     return absl::UnimplementedError(absl::StrCat(path, ": ", mark.status().message()));
   }
   DPAR_RETURN_IF_ERROR(mark.status());
-  if (mark->content != content) {
-    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "it is the mark of another content");
+  if (mark->population != population) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT, "it is the mark of another population");
   }
   return *std::move(mark);
 }
 
 absl::Status MarkDirectory::Write(const Mark& mark) const {
-  return WriteFileDurably(File(mark.content), FormatMark(mark), kPrivate);
+  return WriteFileDurably(File(mark.population), FormatMark(mark), kPrivate);
 }
 
-absl::Status MarkDirectory::Sync(const Content& content) const {
-  const absl::Status synced = SyncDirectory(TenantDirectory(content.tenant));
-  return synced.ok() ? synced : WitnessError("sync", File(content), std::string(synced.message()));
+absl::Status MarkDirectory::Sync(const std::string& population) const {
+  const absl::Status synced = SyncDirectory(TenantDirectory(TenantOf(population)));
+  return synced.ok() ? synced : WitnessError("sync", File(population), std::string(synced.message()));
+}
+
+absl::Status MarkDirectory::KeepPopulation(const Content& content, const std::string& population) const {
+  DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> kept, PopulationOf(content));
+  if (kept.has_value()) {
+    return absl::OkStatus();
+  }
+  DPAR_RETURN_IF_ERROR(MakeParentDirectory(PopulationFile(content)));
+  return WriteFileDurably(PopulationFile(content), population + "\n", kPrivate);
+}
+
+absl::StatusOr<std::optional<std::string>> MarkDirectory::PopulationOf(const Content& content) const {
+  const std::string path = PopulationFile(content);
+  DPAR_RETURN_IF_ERROR(CheckExpected());
+  DPAR_ASSIGN_OR_RETURN(const bool exists, Exists(path));
+  if (!exists) {
+    return std::nullopt;
+  }
+  DPAR_ASSIGN_OR_RETURN(const std::string text, ReadWholeFile(path));
+  absl::StatusOr<ResourceName> name = ParsePopulationName("population", absl::StripSuffix(text, "\n"));
+  if (!name.ok() || name->tenant != content.tenant) {
+    return MakeError(absl::StatusCode::kDataLoss, v1::STORE_CORRUPT,
+                     absl::StrCat(path,
+                                  " names no population; without it the content is not recognised. Restore the file "
+                                  "from a copy of the witness directory"));
+  }
+  return std::move(name->name);
 }
 
 absl::Status MarkDirectory::KeepPublic(const Content& content) const {
@@ -211,8 +244,8 @@ absl::StatusOr<bool> MarkDirectory::WasPublic(const Content& content) const {
   return Exists(PublicFile(content));
 }
 
-absl::StatusOr<std::vector<Content>> MarkDirectory::List() const {
-  std::vector<Content> contents;
+absl::StatusOr<std::vector<std::string>> MarkDirectory::List() const {
+  std::vector<std::string> populations;
   DPAR_ASSIGN_OR_RETURN(const std::vector<fs::path> tenants, Listed(root_));
   for (const fs::path& tenant : tenants) {
     std::error_code error;
@@ -227,13 +260,13 @@ absl::StatusOr<std::vector<Content>> MarkDirectory::List() const {
     for (const fs::path& file : files) {
       const std::string name = file.filename().string();
       if (absl::EndsWith(name, kMarkSuffix)) {
-        contents.push_back(
-            {absl::StrCat(kTenants, tenant.filename().string()), name.substr(0, name.size() - kMarkSuffix.size())});
+        populations.push_back(
+            absl::StrCat(kTenants, tenant.filename().string(), "/populations/", absl::StripSuffix(name, kMarkSuffix)));
       }
     }
   }
-  std::sort(contents.begin(), contents.end());
-  return contents;
+  std::sort(populations.begin(), populations.end());
+  return populations;
 }
 
 absl::StatusOr<bool> MarkDirectory::HasContentKey(const std::string& tenant) const {

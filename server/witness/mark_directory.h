@@ -1,10 +1,11 @@
 // The witness directory: marks, and the keys under which tenants' contents are recognised.
 //
-//   store.ids                          which store it belongs to (pairing.h)
-//   {tenant}/{content digest}.mark     the mark of one budget
-//   {tenant}/{content digest}.public   empty: the content was declared public once
-//   {tenant}/content.key               the tenant's content key, hex; a tenant that is made again gets it back
-//   {tenant}/lock                      held while a mark of the tenant is written
+//   store.ids                               which store it belongs to (pairing.h)
+//   {tenant}/{population}.mark              the mark of one population
+//   {tenant}/{content digest}.population    the population that the content first had
+//   {tenant}/{content digest}.public        empty: the content was declared public once
+//   {tenant}/content.key                    the tenant's content key, hex; a tenant that is made again gets it back
+//   {tenant}/lock                           held while a mark of the tenant is written
 //
 // It lies outside of the data directory, so that restoring that does not roll it back; a fleet shares both. It is as
 // private: content keys and digests reveal whether a tenant has a given graph.
@@ -23,7 +24,13 @@
 
 namespace dpar {
 
-// Files are replaced as a whole. Errors name files, for operators, and are UNAVAILABLE unless said otherwise.
+struct Content {
+  std::string tenant;  // tenants/{t}
+  std::string digest;  // of the canonical content under the tenant's key, lower-case hex
+};
+
+// Populations are named in full, tenants/{t}/populations/{p}. Files are replaced as a whole. Errors name files, for
+// operators, and are UNAVAILABLE unless said otherwise.
 class MarkDirectory {
  public:
   explicit MarkDirectory(std::string root) : root_(std::move(root)) {}
@@ -37,7 +44,7 @@ class MarkDirectory {
   // is neither taken for empty nor begun anew. Call before other threads use this.
   void Expect(std::string id) { expected_ = std::move(id); }
 
-  [[nodiscard]] std::string File(const Content& content) const;
+  [[nodiscard]] std::string File(const std::string& population) const;
 
   // Makes the directory for its owner only, and tries to write.
   absl::Status Make() const;
@@ -46,19 +53,24 @@ class MarkDirectory {
   // Waits some seconds for the tenant's lock.
   absl::StatusOr<DirectoryLock> Lock(const std::string& tenant) const;
 
-  // Nothing without a file. DATA_LOSS for an invalid mark or another content's; UNIMPLEMENTED for another version's.
-  absl::StatusOr<std::optional<Mark>> Read(const Content& content) const;
+  // Nothing without a file. DATA_LOSS for an invalid mark or another population's; UNIMPLEMENTED for another version's.
+  absl::StatusOr<std::optional<Mark>> Read(const std::string& population) const;
   // Temporary name, sync, rename, sync of the directory. The caller holds the lock.
   absl::Status Write(const Mark& mark) const;
   // Makes durable what another process may have renamed but not synced before it died.
-  absl::Status Sync(const Content& content) const;
+  absl::Status Sync(const std::string& population) const;
+
+  // Remembers, durably, the population that a content first had; keeps what is remembered already.
+  absl::Status KeepPopulation(const Content& content, const std::string& population) const;
+  // DATA_LOSS for a file without a population of the tenant.
+  absl::StatusOr<std::optional<std::string>> PopulationOf(const Content& content) const;
 
   // Remembers, durably, that a content was declared public.
   absl::Status KeepPublic(const Content& content) const;
   absl::StatusOr<bool> WasPublic(const Content& content) const;
 
-  // Every content with a mark, readable or not, by name. Empty without a directory.
-  absl::StatusOr<std::vector<Content>> List() const;
+  // Every population with a mark, readable or not, by name. Empty without a directory.
+  absl::StatusOr<std::vector<std::string>> List() const;
 
   absl::StatusOr<bool> HasContentKey(const std::string& tenant) const;
   // The tenant's key (raw bytes) as first kept; keeps `fresh` when there is none. Takes the lock.
@@ -67,6 +79,7 @@ class MarkDirectory {
  private:
   [[nodiscard]] std::string TenantDirectory(const std::string& tenant) const;
   [[nodiscard]] std::string ContentKeyFile(const std::string& tenant) const;
+  [[nodiscard]] std::string PopulationFile(const Content& content) const;
   [[nodiscard]] std::string PublicFile(const Content& content) const;
   absl::Status CheckExpected() const;
 

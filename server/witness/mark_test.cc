@@ -14,8 +14,7 @@ namespace dpar {
 namespace {
 
 Mark TwoEntries() {
-  return {{"tenants/acme", std::string(64, 'a')},
-          "b1",
+  return {"tenants/acme/populations/b1",
           {4, 0.1, 8, 1'000},
           {{3, std::string(64, '1'), 40}, {7, std::string(64, '2'), 90}}};
 }
@@ -30,16 +29,19 @@ std::string BodyOf(const Mark& mark) {
 TEST(MarkTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(ParseMark(FormatMark(TwoEntries())).value(), TwoEntries());
   EXPECT_EQ(FormatMark(TwoEntries()),
-            Sealed(absl::StrCat("dpar-mark 1\ntenant tenants/acme\ncontent ", std::string(64, 'a'),
-                                "\nbudget b1\nterms 4 0.10000000000000001 8 1000 0\nentry 3 ", std::string(64, '1'),
-                                " 40\nentry 7 ", std::string(64, '2'), " 90\n")));
+            Sealed(absl::StrCat("dpar-mark 1\npopulation tenants/acme/populations/b1\n"
+                                "terms 4 0.10000000000000001 8 1000 0 0\nentry 3 ",
+                                std::string(64, '1'), " 40\nentry 7 ", std::string(64, '2'), " 90\n")));
 }
 
-TEST(MarkTest, ADegreePromiseIsTheLastOfTheTerms) {
+TEST(MarkTest, ADegreePromiseAndWhetherItIsClosedAreTheLastOfTheTerms) {
   Mark mark = TwoEntries();
   mark.terms.max_degree = 50;
   EXPECT_EQ(ParseMark(FormatMark(mark)).value(), mark);
-  EXPECT_THAT(FormatMark(mark), ::testing::HasSubstr(" 8 1000 50\n"));
+  EXPECT_THAT(FormatMark(mark), ::testing::HasSubstr(" 8 1000 50 0\n"));
+  mark.terms.closed = true;
+  EXPECT_EQ(ParseMark(FormatMark(mark)).value(), mark);
+  EXPECT_THAT(FormatMark(mark), ::testing::HasSubstr(" 8 1000 50 1\n"));
 }
 
 TEST(MarkTest, EveryTextThatWasCutShortIsRefused) {
@@ -67,14 +69,15 @@ TEST(MarkTest, ATextWithARightDigestThatNoMarkHasIsRefused) {
       {"dpar-mark 1", "dpar-mark 0"},
       {"dpar-mark 1", "dpar-mark 01"},
       {"dpar-mark 1", "dpar-mark -2"},
-      {"tenant tenants/acme", "tenant"},
+      {"population tenants/acme/populations/b1", "population"},
       {" 8 1000", " 8 -1"},
       {" 8 1000", " 8 01000"},
       {" 8 1000", " 0 1000"},
       {" 8 1000", " 8"},
-      {" 1000 0", " 1000 -5"},
-      {" 1000 0", " 1000 0 5"},
-      {" 1000 0", " 1000"},
+      {" 1000 0 0", " 1000 -5 0"},
+      {" 1000 0 0", " 1000 0 2"},
+      {" 1000 0 0", " 1000 0 0 0"},
+      {" 1000 0 0", " 1000 0"},
       {"terms 4", "terms 0"},
       {"terms 4", "terms nan"},
       {"terms 4", "terms inf"},
@@ -86,8 +89,7 @@ TEST(MarkTest, ATextWithARightDigestThatNoMarkHasIsRefused) {
       {" 90\n", " 39\n"},
       {" 90\n", " 90 1\n"},
       {" 90\n", " 9223372036854775808\n"},
-      {"budget b1\n", ""},
-      {"content a", "content A"},
+      {"population tenants/acme/populations/b1\n", ""},
       {"entry 3 1", "entry 3 g"},
   };
   for (const auto& [from, to] : faults) {

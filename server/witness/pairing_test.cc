@@ -18,6 +18,7 @@ namespace {
 using ::testing::AllOf;
 using testing::Engine;
 using ::testing::HasSubstr;
+using testing::kPopulation;
 using testing::kWitnessTime;
 using testing::TemporaryStore;
 namespace fs = std::filesystem;
@@ -161,7 +162,7 @@ TEST_P(PairingTest, ALostDirectoryIsReplacedWhenAnOperatorSaysSo) {
   EXPECT_NE(after[1], before[0]);
   EXPECT_EQ(KeptIn("next"), after);
   ASSERT_TRUE(BeginIn("next").ok());
-  EXPECT_TRUE(MarkDirectory(root_ + "/next").Read(content_).value().has_value());
+  EXPECT_TRUE(MarkDirectory(root_ + "/next").Read(kPopulation).value().has_value());
   EXPECT_TRUE(Write([](Transaction& t) -> absl::Status {
                 DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
                                       t.Query("SELECT reason, time FROM witness_ids WHERE number = 1", {}));
@@ -181,7 +182,7 @@ TEST_P(PairingTest, AServerWithADirectoryThatWasReplacedMarksAndShowsNothingMore
   Spend("j");
   ASSERT_TRUE(AdoptIn("next").ok());
   EXPECT_EQ(Cover("j").code(), absl::StatusCode::kUnavailable);
-  EXPECT_FALSE(witness_->marks().Read(content_).value().has_value());
+  EXPECT_FALSE(witness_->marks().Read(kPopulation).value().has_value());
 }
 
 TEST_P(PairingTest, AnAdoptionThatWasCutOffIsCompletedWithItsReason) {
@@ -213,7 +214,7 @@ TEST_P(PairingTest, DamagedIdsUnderARunningServerSayNothingOfMarks) {
   Spend("j");
   ASSERT_TRUE(Cover("j").ok());
   ASSERT_TRUE(WriteFileDurably(root_ + "/witness/store.ids", "damaged", 0600).ok());
-  EXPECT_EQ(witness_->marks().Read(content_).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(witness_->marks().Read(kPopulation).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(witness_->marks().TryWriting().ok());
 }
 
@@ -249,7 +250,7 @@ TEST_P(PairingTest, ADirectoryThatVanishesUnderARunningServerIsNotBegunAnew) {
   EXPECT_EQ(Cover("j").code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(failures_, 1);
   EXPECT_FALSE(witness_->Writes());
-  EXPECT_EQ(witness_->marks().Read(content_).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(witness_->marks().Read(kPopulation).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(witness_->marks().KeepContentKey("tenants/new", "k").status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(fs::is_empty(root_ + "/witness"));
   fs::remove(root_ + "/witness");

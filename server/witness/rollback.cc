@@ -11,6 +11,7 @@
 #include "core/status_macros.h"
 #include "server/ledger/entries.h"
 #include "server/queue/queue.h"
+#include "server/resource_name.h"
 #include "server/store/datasets.h"
 #include "server/store/message_text.h"
 #include "server/store/read_from.h"
@@ -28,6 +29,7 @@ constexpr absl::string_view kPostedJobFailure =
     "of this run was released, but its data was opened, and the times that the budget gives a price back then are used "
     "up, so its price was posted";
 constexpr absl::string_view kVoidReason = "the budget was frozen";
+constexpr absl::string_view kClosedByThaw = "nobody knows how much was spent; ";
 constexpr size_t kShownHash = 16;
 
 // The start of a thaw's debit reason, by which the debit is found again.
@@ -40,12 +42,12 @@ std::string DebitTag(const std::optional<Mark>& mark) {
 bool IsLive(const v1::Job& job) { return job.state() == v1::Job::QUEUED || job.state() == v1::Job::RUNNING; }
 
 // Each job in its own transaction, job locked before budget. Nothing new can be reserved meanwhile.
-absl::Status EndLiveJobs(Database& database, const std::string& budget_id) {
+absl::Status EndLiveJobs(Database& database, const std::string& population) {
   using Names = std::vector<std::string>;
   DPAR_ASSIGN_OR_RETURN(const Names names, ReadFrom(database, [&](Transaction& transaction) {
                           return transaction.QueryTexts(
-                              "SELECT name FROM jobs WHERE state IN ($2, $3) AND budget_id = $1 ORDER BY name",
-                              {budget_id, int64_t{v1::Job::QUEUED}, int64_t{v1::Job::RUNNING}});
+                              "SELECT name FROM jobs WHERE state IN ($2, $3) AND population = $1 ORDER BY name",
+                              {population, int64_t{v1::Job::QUEUED}, int64_t{v1::Job::RUNNING}});
                         }));
   for (const std::string& name : names) {
     const absl::Status ended = database.Write([&](Transaction& transaction) -> absl::Status {
@@ -54,7 +56,7 @@ absl::Status EndLiveJobs(Database& database, const std::string& budget_id) {
       if (!IsLive(stored.job)) {
         return absl::OkStatus();
       }
-      DPAR_ASSIGN_OR_RETURN(const Settlement settlement, VoidOrPost(transaction, budget_id, name, stored.openings,
+      DPAR_ASSIGN_OR_RETURN(const Settlement settlement, VoidOrPost(transaction, population, name, stored.openings,
                                                                     std::string(kVoidReason), context));
       const absl::string_view failure = settlement == Settlement::kVoided ? kJobFailure : kPostedJobFailure;
       DPAR_RETURN_IF_ERROR(End(transaction, name, v1::Job::FAILED, std::string(failure), context.time));
@@ -76,6 +78,11 @@ absl::Status RequireFrozen(const Account& account) {
                                        : absl::OkStatus();
 }
 
+// Whether this ledger can cover what was spent only by never admitting a job again.
+bool IsUnknown(const std::optional<Mark>& mark, const Account& account) {
+  return !mark.has_value() || mark->terms.order != account.terms.order || mark->terms.closed;
+}
+
 // What to debit so that this ledger covers everything that the mark knows.
 int64_t MissingUnits(const Comparison& comparison, const std::optional<Mark>& mark) {
   const Account& account = comparison.account;
@@ -85,7 +92,7 @@ int64_t MissingUnits(const Comparison& comparison, const std::optional<Mark>& ma
   if (!comparison.rolled_back) {
     return 0;
   }
-  if (mark->terms.order != account.terms.order) {
+  if (IsUnknown(mark, account)) {
     return account.left_units();
   }
   const int64_t common = comparison.common.has_value() ? mark->checkpoints[*comparison.common].spent_units : 0;
@@ -94,18 +101,43 @@ int64_t MissingUnits(const Comparison& comparison, const std::optional<Mark>& ma
   return std::min(mark->last().spent_units - common + lost_cap, kMaxUnits - account.used_units());
 }
 
-absl::StatusOr<bool> WasDebited(Transaction& transaction, const std::string& budget_id, const std::string& tag) {
+// What the mark knows was priced, and promised, under its own degree promise and delta, which this store may lack.
+absl::Status Narrow(Transaction& transaction, const Mark& mark, const EntryContext& context) {
+  if (mark.terms.max_degree > 0) {
+    DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, mark.population, mark.terms.max_degree));
+  }
+  return LowerDelta(transaction, mark.population, mark.terms.cap_delta, "the cap's delta as its mark has it", context);
+}
+
+// A merged population's ledger has ended. What its mark knows and it lacks is missing where its spend went.
+absl::Status SettleMerged(Transaction& transaction, const Comparison& comparison, bool marked,
+                          const std::string& reason, const EntryContext& context) {
+  if (marked && !comparison.rolled_back) {
+    return absl::OkStatus();
+  }
+  std::string end = comparison.account.merged_into;
+  while (true) {
+    DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, end));
+    if (account.merged_into.empty()) {
+      return Close(transaction, end, absl::StrCat(kClosedByThaw, "of a population that was merged into it: ", reason),
+                   context);
+    }
+    end = account.merged_into;
+  }
+}
+
+absl::StatusOr<bool> WasDebited(Transaction& transaction, const std::string& population, const std::string& tag) {
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> reasons,
-                        transaction.QueryTexts("SELECT reason FROM ledger_entries WHERE budget_id = $1 AND kind = $2",
-                                               {budget_id, int64_t{v1::LedgerEntry::DEBIT}}));
+                        transaction.QueryTexts("SELECT reason FROM ledger_entries WHERE population = $1 AND kind = $2",
+                                               {population, int64_t{v1::LedgerEntry::DEBIT}}));
   return std::any_of(reasons.begin(), reasons.end(),
                      [&](const std::string& reason) { return reason.rfind(tag, 0) == 0; });
 }
 
 // The mark of the ledger as it is now, keeping the checkpoints shared with the mark before.
-Mark NextMark(const Content& content, const std::string& budget_id, const Comparison& comparison,
-              const std::optional<Mark>& before, const Account& account) {
-  Mark mark{content, budget_id, MarkTerms(account), {}};
+Mark NextMark(const std::string& population, const Comparison& comparison, const std::optional<Mark>& before,
+              const Account& account) {
+  Mark mark{population, MarkTerms(account), {}};
   if (before.has_value() && comparison.common.has_value()) {
     mark.checkpoints.assign(before->checkpoints.begin(),
                             before->checkpoints.begin() + static_cast<std::ptrdiff_t>(*comparison.common) + 1);
@@ -116,24 +148,26 @@ Mark NextMark(const Content& content, const std::string& budget_id, const Compar
   return mark;
 }
 
-absl::StatusOr<std::optional<Rollback>> Judge(Database& database, const MarkDirectory& marks, const Content& content,
-                                              WitnessReport& report) {
-  const absl::StatusOr<std::optional<Mark>> mark = marks.Read(content);
+absl::StatusOr<std::optional<Rollback>> Judge(Database& database, const MarkDirectory& marks,
+                                              const std::string& population, WitnessReport& report) {
+  const absl::StatusOr<std::optional<Mark>> mark = marks.Read(population);
   if (!mark.ok() && !absl::IsDataLoss(mark.status())) {
     return mark.status();
   }
   std::optional<Rollback> found;
   DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> budget,
-                          FindBudgetByContent(transaction, content.tenant, content.digest));
-    if (!budget.has_value()) {
+    const absl::StatusOr<Account> account = LoadAccount(transaction, population);
+    if (absl::IsNotFound(account.status())) {
       ++report.unclaimed;
-    } else if (!mark.ok()) {
-      found = Rollback{content, *budget, UnreadableReason(mark.status().message())};
+      return absl::OkStatus();
+    }
+    DPAR_RETURN_IF_ERROR(account.status());
+    if (!mark.ok()) {
+      found = Rollback{population, UnreadableReason(mark.status().message())};
     } else if (mark->has_value()) {
-      DPAR_ASSIGN_OR_RETURN(const Comparison comparison, CompareWithMark(transaction, *budget, **mark));
+      DPAR_ASSIGN_OR_RETURN(const Comparison comparison, CompareWithMark(transaction, population, **mark));
       if (comparison.rolled_back) {
-        found = Rollback{content, *budget, RollbackReason(**mark)};
+        found = Rollback{population, RollbackReason(**mark)};
       } else {
         ++report.good;
       }
@@ -143,63 +177,35 @@ absl::StatusOr<std::optional<Rollback>> Judge(Database& database, const MarkDire
   return found;
 }
 
-// Budgets, not frozen, with spend but without a mark.
-absl::StatusOr<std::vector<std::string>> Unmarked(Transaction& transaction, const std::vector<Content>& marked) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Row> rows,
-                        transaction.Query("SELECT b.id, c.tenant, c.content_digest FROM budgets b JOIN contents c ON "
-                                          "c.budget_id = b.id WHERE b.posted_units > 0 AND b.frozen_reason = '' "
-                                          "ORDER BY b.id",
-                                          {}));
-  std::vector<std::string> budgets;
-  for (const Row& row : rows) {
-    RowReader reader(row);
-    const std::string budget = reader.Text();
-    const std::string tenant = reader.Text();
-    const std::string digest = reader.Text();
-    DPAR_RETURN_IF_ERROR(reader.status());
-    if (!std::binary_search(marked.begin(), marked.end(), Content{tenant, digest})) {
-      budgets.push_back(budget);
-    }
-  }
-  return budgets;
+// Populations, not frozen, with spend or a closing entry but without a mark.
+absl::StatusOr<std::vector<std::string>> Unmarked(Transaction& transaction, const std::vector<std::string>& marked) {
+  DPAR_ASSIGN_OR_RETURN(std::vector<std::string> populations,
+                        transaction.QueryTexts("SELECT name FROM populations WHERE (posted_units > 0 OR "
+                                               "closed_reason <> '') AND frozen_reason = '' ORDER BY name",
+                                               {}));
+  std::erase_if(populations, [&](const std::string& population) {
+    return std::binary_search(marked.begin(), marked.end(), population);
+  });
+  return populations;
 }
 
 }  // namespace
 
-absl::StatusOr<Content> ContentOf(Transaction& transaction, const std::string& budget_id) {
-  DPAR_ASSIGN_OR_RETURN(
-      const std::vector<Row> rows,
-      transaction.Query("SELECT tenant, content_digest FROM contents WHERE budget_id = $1", {budget_id}));
-  if (rows.empty()) {
-    return ResourceNotFound(budget_id);
-  }
-  RowReader reader(rows[0]);
-  Content content;
-  content.tenant = reader.Text();
-  content.digest = reader.Text();
-  DPAR_RETURN_IF_ERROR(reader.status());
-  return content;
-}
-
 MarkedTerms MarkTerms(const Account& account) {
   const BudgetTerms& terms = account.terms;
-  return {terms.cap_epsilon, terms.cap_delta, terms.order, terms.cap_units, account.max_degree};
+  return {terms.cap_epsilon, terms.cap_delta,    terms.order,
+          terms.cap_units,   account.max_degree, !account.closed_reason.empty()};
 }
 
 BudgetTerms TermsOf(const Mark& mark) {
   return {mark.terms.cap_epsilon, mark.terms.cap_delta, mark.terms.order, mark.terms.cap_units};
 }
 
-absl::StatusOr<std::vector<std::string>> DatasetsOf(Transaction& transaction, const std::string& budget_id) {
-  return transaction.QueryTexts("SELECT name FROM datasets WHERE budget_id = $1 ORDER BY create_time, name",
-                                {budget_id});
-}
-
-absl::StatusOr<Comparison> CompareWithMark(Transaction& transaction, const std::string& budget_id, const Mark& mark) {
+absl::StatusOr<Comparison> CompareWithMark(Transaction& transaction, const std::string& population, const Mark& mark) {
   Comparison comparison;
-  DPAR_ASSIGN_OR_RETURN(comparison.account, LoadAccount(transaction, budget_id));
-  for (size_t i = mark.checkpoints.size(); mark.budget_id == budget_id && i-- > 0;) {
-    DPAR_ASSIGN_OR_RETURN(const std::string hash, HashOfEntry(transaction, budget_id, mark.checkpoints[i].sequence));
+  DPAR_ASSIGN_OR_RETURN(comparison.account, LoadAccount(transaction, population));
+  for (size_t i = mark.checkpoints.size(); i-- > 0;) {
+    DPAR_ASSIGN_OR_RETURN(const std::string hash, HashOfEntry(transaction, population, mark.checkpoints[i].sequence));
     if (hash == mark.checkpoints[i].hash) {
       comparison.common = i;
       break;
@@ -224,73 +230,82 @@ std::string UnreadableReason(absl::string_view why) {
                       kNext);
 }
 
-absl::Status Freeze(Database& database, const std::string& budget_id, const std::string& reason) {
+absl::Status Freeze(Database& database, const std::string& population, const std::string& reason) {
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const Account account, LockAccount(transaction, budget_id));
-    return account.frozen_reason.empty() ? SetFrozen(transaction, budget_id, reason) : absl::OkStatus();
+    DPAR_ASSIGN_OR_RETURN(const Account account, LockAccount(transaction, population));
+    return account.frozen_reason.empty() ? SetFrozen(transaction, population, reason) : absl::OkStatus();
   }));
-  return EndLiveJobs(database, budget_id);
+  return EndLiveJobs(database, population);
 }
 
 absl::StatusOr<WitnessReport> CompareAll(Database& database, const MarkDirectory& marks) {
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Content> contents, marks.List());
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> marked, marks.List());
   WitnessReport report;
-  for (const Content& content : contents) {
-    DPAR_ASSIGN_OR_RETURN(std::optional<Rollback> found, Judge(database, marks, content, report));
+  for (const std::string& population : marked) {
+    DPAR_ASSIGN_OR_RETURN(std::optional<Rollback> found, Judge(database, marks, population, report));
     if (found.has_value()) {
       report.rollbacks.push_back(*std::move(found));
     }
   }
-  DPAR_ASSIGN_OR_RETURN(report.unmarked,
-                        ReadFrom(database, [&](Transaction& transaction) { return Unmarked(transaction, contents); }));
+  DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) -> absl::Status {
+    DPAR_ASSIGN_OR_RETURN(report.unmarked, Unmarked(transaction, marked));
+    DPAR_ASSIGN_OR_RETURN(report.merged, transaction.QueryTexts("SELECT name FROM populations WHERE merged_into <> '' "
+                                                                "AND frozen_reason = '' ORDER BY name",
+                                                                {}));
+    return absl::OkStatus();
+  }));
   return report;
 }
 
-absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, const std::string& budget_id,
+absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, const std::string& population,
                             const std::string& reason, const EntryContext& context) {
-  DPAR_ASSIGN_OR_RETURN(const Content content, ReadFrom(database, [&](Transaction& transaction) {
-                          return ContentOf(transaction, budget_id);
-                        }));
-  DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, marks.Lock(content.tenant));
-  const absl::StatusOr<std::optional<Mark>> read = marks.Read(content);
+  DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, marks.Lock(TenantOf(population)));
+  const absl::StatusOr<std::optional<Mark>> read = marks.Read(population);
   if (!read.ok() && !absl::IsDataLoss(read.status())) {
     return read.status();
   }
   const std::optional<Mark> mark = read.ok() ? *read : std::nullopt;
   // Checked before anything is ended, and again below under the lock.
   DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, budget_id));
+    DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, population));
     return RequireFrozen(account);
   }));
-  DPAR_RETURN_IF_ERROR(EndLiveJobs(database, budget_id));
+  DPAR_RETURN_IF_ERROR(EndLiveJobs(database, population));
   Thawed thawed;
   Comparison comparison;
   Account account;
   DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
+    DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, population));
     DPAR_RETURN_IF_ERROR(RequireFrozen(account));
-    // The debit may have been priced under a degree promise that this store lacks.
-    if (mark.has_value() && mark->terms.max_degree > 0) {
-      DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, budget_id, mark->terms.max_degree));
-      DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
-    }
-    comparison = {account, std::nullopt, false};
     if (mark.has_value()) {
-      DPAR_ASSIGN_OR_RETURN(comparison, CompareWithMark(transaction, budget_id, *mark));
+      if (account.merged_into.empty()) {
+        DPAR_RETURN_IF_ERROR(Narrow(transaction, *mark, context));
+      }
+      DPAR_ASSIGN_OR_RETURN(comparison, CompareWithMark(transaction, population, *mark));
+    } else {
+      comparison = {account, std::nullopt, false};
+    }
+    if (!account.merged_into.empty()) {
+      return SettleMerged(transaction, comparison, mark.has_value(), reason, context);
     }
     const std::string tag = DebitTag(mark);
-    DPAR_ASSIGN_OR_RETURN(const bool debited, WasDebited(transaction, budget_id, tag));
+    DPAR_ASSIGN_OR_RETURN(const bool debited, WasDebited(transaction, population, tag));
     thawed.debited_units = debited && mark.has_value() ? 0 : MissingUnits(comparison, mark);
     if (thawed.debited_units > 0) {
       DPAR_RETURN_IF_ERROR(
-          Debit(transaction, budget_id, thawed.debited_units, absl::StrCat(tag, reason), context).status());
-      DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, budget_id));
+          Debit(transaction, population, thawed.debited_units, absl::StrCat(tag, reason), context).status());
     }
+    if (IsUnknown(mark, account)) {
+      DPAR_RETURN_IF_ERROR(Close(transaction, population, absl::StrCat(kClosedByThaw, tag, reason), context));
+    }
+    DPAR_ASSIGN_OR_RETURN(account, LockAccount(transaction, population));
     thawed.left_units = account.left_units();
+    thawed.closed = !account.closed_reason.empty();
     return absl::OkStatus();
   }));
-  DPAR_RETURN_IF_ERROR(marks.Write(NextMark(content, budget_id, comparison, mark, account)));
-  DPAR_RETURN_IF_ERROR(database.Write([&](Transaction& transaction) { return SetFrozen(transaction, budget_id, ""); }));
+  DPAR_RETURN_IF_ERROR(marks.Write(NextMark(population, comparison, mark, account)));
+  DPAR_RETURN_IF_ERROR(
+      database.Write([&](Transaction& transaction) { return SetFrozen(transaction, population, ""); }));
   return thawed;
 }
 

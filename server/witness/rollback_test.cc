@@ -18,6 +18,7 @@ namespace dpar {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::kPopulation;
 using testing::Reason;
 using ::testing::StartsWith;
 namespace fs = std::filesystem;
@@ -36,11 +37,11 @@ class RollbackTest : public testing::WitnessFixture {
   }
   v1::LedgerEntry LastEntry() {
     const auto entries =
-        ReadFrom(store_.database(), [](Transaction& t) { return ListEntries(t, "b", 0, 100); }).value();
+        ReadFrom(store_.database(), [](Transaction& t) { return ListEntries(t, kPopulation, 0, 100); }).value();
     return entries.back();
   }
   void SpoilMark(const std::string& text) {
-    ASSERT_TRUE(WriteFileDurably(witness_->marks().File(content_), text, 0600).ok());
+    ASSERT_TRUE(WriteFileDurably(witness_->marks().File(kPopulation), text, 0600).ok());
   }
 
   int64_t spent_ = 0;
@@ -83,7 +84,7 @@ TEST_P(RollbackTest, AReservationThatComesBackNeverRunsAgain) {
 TEST_P(RollbackTest, AJobThatRunsWhenItsBudgetIsFrozenCannotPost) {
   Spend("first");
   ASSERT_TRUE(Submit("second").ok());
-  ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, "b", "for a test"); }).ok());
+  ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, kPopulation, "for a test"); }).ok());
   EXPECT_EQ(Reason(Finish("second")), "BUDGET_FROZEN");
 }
 
@@ -98,9 +99,9 @@ TEST_P(RollbackTest, AJobOfAFrozenBudgetIsNotLeased) {
     EXPECT_TRUE(status.ok()) << status;
     return leased.has_value();
   };
-  ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, "b", "for a test"); }).ok());
+  ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, kPopulation, "for a test"); }).ok());
   EXPECT_FALSE(lease());
-  ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, "b", ""); }).ok());
+  ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, kPopulation, ""); }).ok());
   EXPECT_TRUE(lease());
 }
 
@@ -132,7 +133,7 @@ TEST_P(RollbackTest, AThawDebitsExactlyWhatTheLedgerLacksAndAdmitsTheRest) {
 
 TEST_P(RollbackTest, AThawRemembersThePromiseThatWhatItDebitsRestsOn) {
   const auto narrow = [&](int64_t max_degree) {
-    return Write([&](Transaction& t) { return NarrowToDegree(t, "b", max_degree); });
+    return Write([&](Transaction& t) { return NarrowToDegree(t, kPopulation, max_degree); });
   };
   const Account before = AccountNow();
   ASSERT_TRUE(narrow(50).ok());
@@ -141,7 +142,7 @@ TEST_P(RollbackTest, AThawRemembersThePromiseThatWhatItDebitsRestsOn) {
   EXPECT_EQ(MarkNow()->terms.max_degree, 50);
   RollBackTo(before);
   ASSERT_TRUE(
-      Write([](Transaction& t) { return t.Execute("UPDATE budgets SET max_degree = NULL", {}).status(); }).ok());
+      Write([](Transaction& t) { return t.Execute("UPDATE populations SET max_degree = NULL", {}).status(); }).ok());
   Restart();
   ASSERT_TRUE(ThawNow().ok());
   EXPECT_EQ(AccountNow().max_degree, 50);
@@ -213,8 +214,8 @@ TEST_P(RollbackTest, ACapThatWasLoweredDoesNotComeBack) {
   Spend("first");
   ASSERT_TRUE(Cover("first").ok());
   const Account backup = AccountNow();
-  ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, "b", 2, "less", {"op", absl::Now()}); }).ok());
-  ASSERT_TRUE(witness_->CoverAll("b").ok());
+  ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, kPopulation, 2, "less", {"op", absl::Now()}); }).ok());
+  ASSERT_TRUE(witness_->CoverAll(kPopulation).ok());
   const int64_t left = AccountNow().left_units();
   RollBackTo(backup);
   Restart();
@@ -230,7 +231,7 @@ TEST_P(RollbackTest, AMarkThatCannotBeReadFreezesAndAThawTakesAllThatIsLeft) {
   }();
   for (const std::string& bad :
        {std::string(), good.substr(0, good.size() / 2), std::string(200, '\0'), std::string("not a mark\n")}) {
-    ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, "b", ""); }).ok());
+    ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, kPopulation, ""); }).ok());
     SpoilMark(bad);
     Restart();
     EXPECT_THAT(AccountNow().frozen_reason, StartsWith("the mark of what was spent cannot be read (not a mark: "));
@@ -241,7 +242,15 @@ TEST_P(RollbackTest, AMarkThatCannotBeReadFreezesAndAThawTakesAllThatIsLeft) {
   ASSERT_TRUE(thawed.ok()) << thawed.status();
   EXPECT_EQ(thawed->debited_units, left);
   EXPECT_EQ(thawed->left_units, 0);
-  EXPECT_EQ(Reason(Submit("second")), "PRIVACY_BUDGET_EXHAUSTED");
+  // No raised cap brings back what nobody can count.
+  EXPECT_TRUE(thawed->closed);
+  EXPECT_EQ(Reason(Submit("second")), "POPULATION_CLOSED");
+  EXPECT_EQ(Reason(Write([](Transaction& t) {
+              return SetCap(t, kPopulation, 8, "more", {"op", absl::Now()});
+            })),
+            "POPULATION_CLOSED");
+  EXPECT_TRUE(MarkNow()->terms.closed);
+  ExpectIntact();
   EXPECT_EQ(MarkNow()->last().spent_units, AccountNow().posted_units);
 }
 
@@ -254,7 +263,7 @@ TEST_P(RollbackTest, AMarkOfANewerVersionEndsTheStartAndFreezesNothing) {
   const absl::Status begun = NewWitness()->Begin();
   EXPECT_EQ(begun.code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(std::string(begun.message()),
-              ::testing::AllOf(HasSubstr(witness_->marks().File(content_)), HasSubstr("newer version")));
+              ::testing::AllOf(HasSubstr(witness_->marks().File(kPopulation)), HasSubstr("newer version")));
   Spend("second");
   EXPECT_EQ(Cover("second").code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(AccountNow().frozen_reason, "");
@@ -287,38 +296,28 @@ TEST_P(RollbackTest, AMarkThatCannotBeReadStopsARunningServerToo) {
   EXPECT_NE(AccountNow().frozen_reason, "");
 }
 
-TEST_P(RollbackTest, AMarkOfAnotherContentOrAnotherBudgetIsNone) {
+TEST_P(RollbackTest, AMarkOfAnotherPopulationIsNone) {
   Spend("first");
   ASSERT_TRUE(Cover("first").ok());
   Mark mark = *MarkNow();
-  mark.content.digest = std::string(64, 'f');
+  mark.population = "tenants/acme/populations/another";
   SpoilMark(FormatMark(mark));
   Restart();
-  EXPECT_THAT(AccountNow().frozen_reason, HasSubstr("it is the mark of another content"));
-  ASSERT_TRUE(Write([](Transaction& t) { return SetFrozen(t, "b", ""); }).ok());
-  mark.content = content_;
-  mark.budget_id = "another";
-  SpoilMark(FormatMark(mark));
-  Restart();
-  EXPECT_THAT(AccountNow().frozen_reason, StartsWith("results were released up to entry 3"));
-  // All that the mark knows is debited, since nothing of it is known to be this budget's.
-  const int64_t posted = AccountNow().posted_units;
-  EXPECT_EQ(ThawNow().value().debited_units, mark.last().spent_units);
-  EXPECT_EQ(AccountNow().posted_units, posted + mark.last().spent_units);
+  EXPECT_THAT(AccountNow().frozen_reason, HasSubstr("it is the mark of another population"));
 }
 
 TEST_P(RollbackTest, AMarkThatIsGoneWhileItsBudgetIsFrozenTakesAllThatIsLeft) {
   RollBackTo(BackUpAndSpendMore());
   Restart();
-  fs::remove(witness_->marks().File(content_));
+  fs::remove(witness_->marks().File(kPopulation));
   EXPECT_EQ(ThawNow().value().left_units, 0);
 }
 
-TEST_P(RollbackTest, AMarkOfDataThatTheStoreDoesNotKnowIsReportedAndFreezesNobody) {
+TEST_P(RollbackTest, AMarkOfAPopulationThatTheStoreDoesNotKnowIsReportedAndFreezesNobody) {
   Spend("first");
   ASSERT_TRUE(Cover("first").ok());
   Mark mark = *MarkNow();
-  mark.content = {"tenants/gone", std::string(64, 'e')};
+  mark.population = "tenants/gone/populations/lost";
   const DirectoryLock lock = witness_->marks().Lock("tenants/gone").value();
   ASSERT_TRUE(witness_->marks().Write(mark).ok());
   const WitnessReport report = CompareAll(store_.database(), witness_->marks()).value();
@@ -331,7 +330,7 @@ TEST_P(RollbackTest, AMarkOfDataThatTheStoreDoesNotKnowIsReportedAndFreezesNobod
 TEST_P(RollbackTest, ABudgetThatSpentSomethingAndHasNoMarkIsReported) {
   EXPECT_TRUE(CompareAll(store_.database(), witness_->marks()).value().unmarked.empty());
   Spend("first");
-  EXPECT_THAT(CompareAll(store_.database(), witness_->marks()).value().unmarked, ::testing::ElementsAre("b"));
+  EXPECT_THAT(CompareAll(store_.database(), witness_->marks()).value().unmarked, ::testing::ElementsAre(kPopulation));
   Restart();
   EXPECT_TRUE(CompareAll(store_.database(), witness_->marks()).value().unmarked.empty());
 }
@@ -339,8 +338,8 @@ TEST_P(RollbackTest, ABudgetThatSpentSomethingAndHasNoMarkIsReported) {
 TEST_P(RollbackTest, WhatCannotBeReadAtAllIsAnErrorAndNoVerdict) {
   Spend("first");
   ASSERT_TRUE(Cover("first").ok());
-  fs::remove(witness_->marks().File(content_));
-  fs::create_directory(witness_->marks().File(content_));
+  fs::remove(witness_->marks().File(kPopulation));
+  fs::create_directory(witness_->marks().File(kPopulation));
   EXPECT_EQ(CompareAll(store_.database(), witness_->marks()).status().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(NewWitness()->Begin().code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(AccountNow().frozen_reason, "");

@@ -7,13 +7,13 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "core/error.h"
 #include "core/status_macros.h"
 #include "dpar/v1/budget.pb.h"
 #include "server/ledger/entries.h"
 #include "server/ledger/ledger.h"
+#include "server/resource_name.h"
 #include "server/seam.h"
 #include "server/store/read_from.h"
 #include "server/witness/pairing.h"
@@ -34,7 +34,7 @@ absl::Status CannotMark() {
 // Whether the ledger has all entries. It may have been replaced since, as by a standby without the last commits.
 absl::StatusOr<bool> HasAll(Transaction& transaction, const std::vector<Spend>& spends) {
   for (const Spend& spend : spends) {
-    DPAR_ASSIGN_OR_RETURN(const std::string hash, HashOfEntry(transaction, spend.budget_id, spend.sequence));
+    DPAR_ASSIGN_OR_RETURN(const std::string hash, HashOfEntry(transaction, spend.population, spend.sequence));
     if (hash.empty() || hash != spend.hash) {
       return false;
     }
@@ -52,8 +52,8 @@ absl::StatusOr<std::vector<Spend>> SpendsOf(Transaction& transaction, const std:
   DPAR_ASSIGN_OR_RETURN(
       const std::vector<Row> rows,
       transaction.QueryNames(
-          absl::StrCat("SELECT l.job, l.budget_id, l.sequence, l.hash FROM jobs j JOIN ledger_entries l ON "
-                       "l.budget_id = j.budget_id AND l.job = j.name AND l.kind = ",
+          absl::StrCat("SELECT l.job, l.population, l.sequence, l.hash FROM jobs j JOIN ledger_entries l ON "
+                       "l.population = j.population AND l.job = j.name AND l.kind = ",
                        static_cast<int>(v1::LedgerEntry::POST), " WHERE j.name IN ($)"),
           jobs));
   std::vector<Spend> spends;
@@ -61,7 +61,7 @@ absl::StatusOr<std::vector<Spend>> SpendsOf(Transaction& transaction, const std:
     RowReader reader(row);
     Spend& spend = spends.emplace_back();
     spend.job = reader.Text();
-    spend.budget_id = reader.Text();
+    spend.population = reader.Text();
     spend.sequence = reader.Int();
     spend.hash = reader.Text();
     DPAR_RETURN_IF_ERROR(reader.status());
@@ -75,37 +75,42 @@ absl::Status Witness::Begin() {
   marks_.Expect(std::move(id));
   DPAR_ASSIGN_OR_RETURN(const WitnessReport report, CompareAll(database_, marks_));
   DPAR_RETURN_IF_ERROR(FreezeRolledBack(report));
-  return MarkUnmarked(report.unmarked);
+  DPAR_RETURN_IF_ERROR(MarkUnmarked(report.unmarked));
+  // A server may have died between the commit of a merge and the mark that keeps a backup from undoing it.
+  for (const std::string& population : report.merged) {
+    const absl::Status covered = CoverAll(population);
+    if (!absl::IsFailedPrecondition(covered)) {  // frozen meanwhile
+      DPAR_RETURN_IF_ERROR(covered);
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Witness::FreezeRolledBack(const WitnessReport& report) {
   for (const Rollback& rollback : report.rollbacks) {
-    DPAR_RETURN_IF_ERROR(Freeze(database_, rollback.budget_id, rollback.reason));
-    using Names = std::vector<std::string>;
-    DPAR_ASSIGN_OR_RETURN(const Names datasets, ReadFrom(database_, [&](Transaction& transaction) {
-                            return DatasetsOf(transaction, rollback.budget_id);
-                          }));
-    spdlog::error("witness: the budget of {} is frozen: {}", absl::StrJoin(datasets, ", "), rollback.reason);
+    DPAR_RETURN_IF_ERROR(Freeze(database_, rollback.population, rollback.reason));
+    spdlog::error("witness: {} is frozen: {}", rollback.population, rollback.reason);
   }
   if (report.unclaimed > 0) {
     spdlog::warn(
-        "witness: {} marks are of data that this store does not know; whoever uploads it again gets a frozen budget",
+        "witness: {} marks are of populations that this store does not know; whoever uploads their data again gets "
+        "them frozen",
         report.unclaimed);
   }
   return absl::OkStatus();
 }
 
 // After a new directory was adopted.
-absl::Status Witness::MarkUnmarked(const std::vector<std::string>& budgets) {
-  for (const std::string& budget : budgets) {
-    DPAR_RETURN_IF_ERROR(CoverAll(budget));
+absl::Status Witness::MarkUnmarked(const std::vector<std::string>& populations) {
+  for (const std::string& population : populations) {
+    DPAR_RETURN_IF_ERROR(CoverAll(population));
   }
-  if (!budgets.empty()) {
+  if (!populations.empty()) {
     spdlog::warn(
-        "witness: {} budgets had spent something and had no mark in {}; they were marked as they are. After `dpard "
+        "witness: {} populations had spent something and had no mark in {}; they were marked as they are. After `dpard "
         "adopt-witness` this is to be expected; otherwise find out where the marks are gone, since a ledger that was "
         "rolled back would not have been noticed",
-        budgets.size(), marks_.root());
+        populations.size(), marks_.root());
   }
   return absl::OkStatus();
 }
@@ -118,12 +123,12 @@ absl::Status Witness::Cover(const std::vector<Spend>& spends) {
     const MutexLock lock(&mutex_);
     for (const Spend& spend : spends) {
       if (!covered_.contains(spend.hash)) {
-        unknown[spend.budget_id].push_back(spend);
+        unknown[spend.population].push_back(spend);
       }
     }
   }
-  for (const auto& [budget, of_budget] : unknown) {
-    absl::Status status = CoverSlowly(budget, of_budget);
+  for (const auto& [population, spent] : unknown) {
+    absl::Status status = CoverSlowly(population, spent);
     const bool failed = !status.ok() && !absl::IsFailedPrecondition(status);
     failing_ = failed;
     if (failed) {
@@ -132,7 +137,7 @@ absl::Status Witness::Cover(const std::vector<Spend>& spends) {
       return CannotMark();
     }
     DPAR_RETURN_IF_ERROR(status);
-    Remember(of_budget);
+    Remember(spent);
   }
   return absl::OkStatus();
 }
@@ -171,51 +176,63 @@ absl::Status Witness::CoverJobs(const std::vector<std::string>& jobs) {
   return Cover(spends);
 }
 
-absl::Status Witness::CoverAll(const std::string& budget_id) {
+absl::Status Witness::CoverAll(const std::string& population) {
   DPAR_ASSIGN_OR_RETURN(const Account account, ReadFrom(database_, [&](Transaction& transaction) {
-                          return LoadAccount(transaction, budget_id);
+                          return LoadAccount(transaction, population);
                         }));
-  return Cover(Spend{"", budget_id, account.head_sequence, account.head_hash});
+  return Cover(Spend{"", population, account.head_sequence, account.head_hash});
 }
 
-absl::Status Witness::CoverSlowly(const std::string& budget, const std::vector<Spend>& spends) {
-  DPAR_ASSIGN_OR_RETURN(const Content content,
-                        ReadFrom(database_, [&](Transaction& transaction) { return ContentOf(transaction, budget); }));
-  DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, marks_.Lock(content.tenant));
-  return Renew(budget, spends, content);
+absl::Status Witness::CoverSlowly(const std::string& population, const std::vector<Spend>& spends) {
+  DPAR_RETURN_IF_ERROR(CoverMerged(population));
+  DPAR_ASSIGN_OR_RETURN(const DirectoryLock lock, marks_.Lock(TenantOf(population)));
+  return Renew(population, spends);
+}
+
+// Nothing that this population paid for leaves while a backup could give a population back that was merged into it.
+absl::Status Witness::CoverMerged(const std::string& population) {
+  using Names = std::vector<std::string>;
+  DPAR_ASSIGN_OR_RETURN(const Names merged, ReadFrom(database_, [&](Transaction& transaction) {
+                          return transaction.QueryTexts("SELECT name FROM populations WHERE merged_into = $1",
+                                                        {population});
+                        }));
+  for (const std::string& name : merged) {
+    DPAR_RETURN_IF_ERROR(CoverAll(name));
+  }
+  return absl::OkStatus();
 }
 
 // The mark is read before the ledger, and no other writes it meanwhile.
-absl::Status Witness::Renew(const std::string& budget, const std::vector<Spend>& spends, const Content& content) {
-  const absl::StatusOr<std::optional<Mark>> read = marks_.Read(content);
+absl::Status Witness::Renew(const std::string& population, const std::vector<Spend>& spends) {
+  const absl::StatusOr<std::optional<Mark>> read = marks_.Read(population);
   if (absl::IsDataLoss(read.status())) {
     const std::string reason = UnreadableReason(read.status().message());
-    DPAR_RETURN_IF_ERROR(Freeze(database_, budget, reason));
-    return BudgetFrozen(budget, reason);
+    DPAR_RETURN_IF_ERROR(Freeze(database_, population, reason));
+    return BudgetFrozen(population, reason);
   }
   DPAR_RETURN_IF_ERROR(read.status());
-  Mark mark = read->value_or(Mark{content, budget, {}, {}});
+  Mark mark = read->value_or(Mark{population, {}, {}});
   Comparison found;
   bool has_all = false;
   DPAR_RETURN_IF_ERROR(database_.Read([&](Transaction& transaction) -> absl::Status {
     DPAR_RETURN_IF_ERROR(CheckStillPaired(transaction, marks_));
     DPAR_ASSIGN_OR_RETURN(has_all, HasAll(transaction, spends));
     if (mark.checkpoints.empty()) {
-      DPAR_ASSIGN_OR_RETURN(found.account, LoadAccount(transaction, budget));
+      DPAR_ASSIGN_OR_RETURN(found.account, LoadAccount(transaction, population));
       return absl::OkStatus();
     }
-    DPAR_ASSIGN_OR_RETURN(found, CompareWithMark(transaction, budget, mark));
+    DPAR_ASSIGN_OR_RETURN(found, CompareWithMark(transaction, population, mark));
     return absl::OkStatus();
   }));
   const Account& account = found.account;
   if (found.rolled_back) {
-    DPAR_RETURN_IF_ERROR(Freeze(database_, budget, RollbackReason(mark)));
+    DPAR_RETURN_IF_ERROR(Freeze(database_, population, RollbackReason(mark)));
   }
   if (found.rolled_back || !account.frozen_reason.empty()) {
     // What mark and ledger share was released before, and its release is known.
     const bool known = has_all && found.common.has_value() && AllUpTo(spends, mark.checkpoints[*found.common].sequence);
     return known ? absl::OkStatus()
-                 : BudgetFrozen(budget, found.rolled_back ? RollbackReason(mark) : account.frozen_reason);
+                 : BudgetFrozen(population, found.rolled_back ? RollbackReason(mark) : account.frozen_reason);
   }
   if (!has_all || !AllUpTo(spends, account.head_sequence)) {
     return absl::UnavailableError("the ledger does not have an entry that was just read from it");
@@ -225,7 +242,7 @@ absl::Status Witness::Renew(const std::string& budget, const std::vector<Spend>&
     AddCheckpoint(mark, {account.head_sequence, account.head_hash, account.posted_units});
     DPAR_RETURN_IF_ERROR(marks_.Write(mark));
   } else {
-    DPAR_RETURN_IF_ERROR(marks_.Sync(content));
+    DPAR_RETURN_IF_ERROR(marks_.Sync(population));
   }
   DPAR_SEAM("marked");
   return absl::OkStatus();

@@ -35,7 +35,7 @@ namespace dpar {
 // An entry that paid for something. Its hash tells its ledger from a rolled back one with other entries there.
 struct Spend {
   std::string job;
-  std::string budget_id;
+  std::string population;
   int64_t sequence = 0;
   std::string hash;
 };
@@ -52,34 +52,35 @@ class Witness {
 
   [[nodiscard]] const MarkDirectory& marks() const { return marks_; }
 
-  // At a server's start, before anything else uses the store: makes the directory, checks the pairing, freezes budgets
-  // behind their marks, marks those with spend and no mark, logs it. After an error the server must not serve.
+  // At a server's start, before anything else uses the store: makes the directory, checks the pairing, freezes
+  // populations behind their marks, marks those with spend and no mark and the ends of merged ones, logs it. After an
+  // error the server must not serve.
   absl::Status Begin();
 
   // OK once a mark stands at or past the entry, in a ledger that has it; remembered, so mostly without disk access.
   // Otherwise nothing may leave: FAILED_PRECONDITION / BUDGET_FROZEN when the ledger is not the marked one, UNAVAILABLE
   // when no mark can be written or the ledger lost the entry.
   absl::Status Cover(const Spend& spend) ABSL_LOCKS_EXCLUDED(mutex_);
-  // One mark for all entries of a budget.
+  // One mark for all entries of a population.
   absl::Status Cover(const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
   // Covers what it can; returns the jobs that BUDGET_FROZEN keeps back. Fails with any other error.
   absl::StatusOr<absl::flat_hash_set<std::string>> CoverEach(const std::vector<Spend>& spends)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // CoverJobs covers what the jobs posted; CoverAll everything in the ledger, after an operator's change.
   absl::Status CoverJobs(const std::vector<std::string>& jobs) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status CoverAll(const std::string& budget_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CoverAll(const std::string& population) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether marks can be written, as far as known. Tries again after a failure.
   bool Writes();
 
  private:
-  // Both for one budget.
-  absl::Status CoverSlowly(const std::string& budget, const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Renew(const std::string& budget, const std::vector<Spend>& spends, const Content& content)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // All for one population; CoverMerged for those that were merged into it.
+  absl::Status CoverSlowly(const std::string& population, const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Renew(const std::string& population, const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status CoverMerged(const std::string& population) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remember(const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FreezeRolledBack(const WitnessReport& report);
-  absl::Status MarkUnmarked(const std::vector<std::string>& budgets);
+  absl::Status MarkUnmarked(const std::vector<std::string>& populations);
 
   Database& database_;
   MarkDirectory marks_;

@@ -17,6 +17,7 @@ namespace dpar {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::kPopulation;
 using testing::Reason;
 namespace fs = std::filesystem;
 
@@ -30,7 +31,7 @@ TEST_P(WitnessTest, AReservationNeedsNoMarkAndAPostedJobGetsOneWhenItIsAskedFor)
   EXPECT_EQ(MarkNow(), std::nullopt);
   ASSERT_TRUE(Cover("j").ok());
   const Account account = AccountNow();
-  const Mark expected{content_, "b", MarkTerms(account), {{3, account.head_hash, account.posted_units}}};
+  const Mark expected{kPopulation, MarkTerms(account), {{3, account.head_hash, account.posted_units}}};
   EXPECT_EQ(account.head_sequence, 3);
   EXPECT_EQ(MarkNow(), expected);
   EXPECT_EQ(failures_, 0);
@@ -114,10 +115,10 @@ TEST_P(WitnessTest, AServerThatMeetsSpendingWithoutAMarkMarksItAtItsStart) {
 TEST_P(WitnessTest, WhatAnotherServerMarkedIsNotMarkedAgain) {
   Spend("j");
   ASSERT_TRUE(Cover("j").ok());
-  const auto before = fs::last_write_time(witness_->marks().File(content_));
+  const auto before = fs::last_write_time(witness_->marks().File(kPopulation));
   const std::unique_ptr<Witness> other = NewWitness();
   EXPECT_TRUE(other->CoverJobs({Name("j")}).ok());
-  EXPECT_EQ(fs::last_write_time(witness_->marks().File(content_)), before);
+  EXPECT_EQ(fs::last_write_time(witness_->marks().File(kPopulation)), before);
 }
 
 TEST_P(WitnessTest, TwoServersThatMarkAtOnceNeverMoveAMarkBackwards) {
@@ -140,11 +141,13 @@ TEST_P(WitnessTest, TwoServersThatMarkAtOnceNeverMoveAMarkBackwards) {
 }
 
 TEST_P(WitnessTest, AnOperatorsChangeIsMarkedAsAWhole) {
-  ASSERT_TRUE(Write([](Transaction& t) { return Debit(t, "b", 70, "elsewhere", {"op", absl::Now()}).status(); }).ok());
-  ASSERT_TRUE(witness_->CoverAll("b").ok());
+  ASSERT_TRUE(Write([](Transaction& t) {
+                return Debit(t, kPopulation, 70, "elsewhere", {"op", absl::Now()}).status();
+              }).ok());
+  ASSERT_TRUE(witness_->CoverAll(kPopulation).ok());
   EXPECT_EQ(MarkNow()->last().spent_units, 70);
-  ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, "b", 2, "less", {"op", absl::Now()}); }).ok());
-  ASSERT_TRUE(witness_->CoverAll("b").ok());
+  ASSERT_TRUE(Write([](Transaction& t) { return SetCap(t, kPopulation, 2, "less", {"op", absl::Now()}); }).ok());
+  ASSERT_TRUE(witness_->CoverAll(kPopulation).ok());
   EXPECT_EQ(MarkNow()->terms, MarkTerms(AccountNow()));
   EXPECT_EQ(MarkNow()->last().sequence, 3);
 }
@@ -199,7 +202,7 @@ TEST_P(WitnessTest, AnEntryThatTheLedgerHasNoLongerIsNotCovered) {
   Spend("third");
   EXPECT_EQ(witness_->Cover(*read).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(MarkNow(), std::nullopt);
-  EXPECT_EQ(witness_->Cover(dpar::Spend{"x", "b", 7, std::string(64, '7')}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(witness_->Cover(dpar::Spend{"x", kPopulation, 7, std::string(64, '7')}).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(failures_, 3);
   EXPECT_EQ(AccountNow().frozen_reason, "");
   EXPECT_TRUE(Cover("third").ok());
@@ -258,7 +261,7 @@ TEST_P(WitnessTest, FilesAreForTheirOwnerOnly) {
   for (const char* path : {"/witness", "/witness/acme"}) {
     EXPECT_EQ(fs::status(root_ + path).permissions(), fs::perms::owner_all) << path;
   }
-  for (const std::string& path : {witness_->marks().File(content_), root_ + "/witness/store.ids"}) {
+  for (const std::string& path : {witness_->marks().File(kPopulation), root_ + "/witness/store.ids"}) {
     EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write) << path;
   }
 }

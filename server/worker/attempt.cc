@@ -101,7 +101,7 @@ absl::StatusOr<TrainedModel> Attempt::TrainModel() {
     progress.Report(stage, completed, total);
   };
   // Public data has nothing to hide.
-  if (!stored_.budget_id.empty()) {
+  if (!stored_.population.empty()) {
     callbacks.await_stage_age = [&](double seconds) { earliest_end.Await(absl::Seconds(seconds), keep_going); };
   }
   const std::unique_ptr<RandomSource> random = MakeStream();
@@ -113,7 +113,7 @@ absl::StatusOr<TrainedModel> Attempt::TrainModel() {
 // Fresh noise from the kernel's seed for every attempt. The caller's seed counts only without a budget: public data.
 std::unique_ptr<RandomSource> Attempt::MakeStream() const {
   const v1::TrainingSpec& spec = stored_.job.spec();
-  if (stored_.budget_id.empty() && spec.has_seed()) {
+  if (stored_.population.empty() && spec.has_seed()) {
     return ReproducibleRandom(spec.seed());
   }
   return std::make_unique<SecureRandom>();

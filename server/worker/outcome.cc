@@ -68,9 +68,9 @@ absl::StatusOr<v1::Job::State> EndAs(Transaction& transaction, const Ending& end
 
 absl::StatusOr<v1::Job::State> PostAndFail(Transaction& transaction, const Ending& ending, absl::string_view failure) {
   const StoredJob& stored = ending.stored;
-  if (!stored.budget_id.empty()) {
+  if (!stored.population.empty()) {
     DPAR_RETURN_IF_ERROR(
-        Post(transaction, stored.budget_id, stored.job.name(), stored.job.attempts(), ending.context).status());
+        Post(transaction, stored.population, stored.job.name(), stored.job.attempts(), ending.context).status());
   }
   return EndAs(transaction, ending, v1::Job::FAILED, failure);
 }
@@ -78,8 +78,8 @@ absl::StatusOr<v1::Job::State> PostAndFail(Transaction& transaction, const Endin
 // Only for causes that the money rules allow.
 absl::StatusOr<Settlement> GiveBack(Transaction& transaction, const Ending& ending, const std::string& reason) {
   Settlement settlement = Settlement::kVoided;
-  if (!ending.stored.budget_id.empty()) {
-    DPAR_ASSIGN_OR_RETURN(settlement, VoidOrPost(transaction, ending.stored.budget_id, ending.stored.job.name(),
+  if (!ending.stored.population.empty()) {
+    DPAR_ASSIGN_OR_RETURN(settlement, VoidOrPost(transaction, ending.stored.population, ending.stored.job.name(),
                                                  ending.openings, reason, ending.context));
   }
   DPAR_SEAM("voided");
@@ -184,9 +184,9 @@ Statement DescribeJob(const StoredJob& stored, const JobOutput& output, const v1
 absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const EntryContext& context,
                      Statement& statement) {
   DPAR_ASSIGN_OR_RETURN(Posted posted,
-                        Post(transaction, stored.budget_id, stored.job.name(), stored.job.attempts(), context));
+                        Post(transaction, stored.population, stored.job.name(), stored.job.attempts(), context));
   const BudgetTerms& terms = posted.account.terms;
-  statement.budget = absl::StrCat(statement.dataset, "/budget");
+  statement.population = stored.population;
   statement.cap_epsilon = terms.cap_epsilon;
   statement.cap_delta = terms.cap_delta;
   statement.cap_max_degree = posted.account.max_degree;
@@ -197,7 +197,6 @@ absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const En
   statement.ledger_sequence = posted.entry.sequence();
   statement.ledger_hash = posted.entry.hash();
   statement.previous_hash = std::move(posted.previous_hash);
-  statement.budget_id = stored.budget_id;
   statement.entry_time_microseconds = ToMicroseconds(posted.entry.time());
   statement.entry_actor = posted.entry.actor();
   statement.entry_attempt = posted.entry.attempt();
@@ -209,7 +208,7 @@ absl::Status PostFor(Transaction& transaction, const StoredJob& stored, const En
 
 absl::StatusOr<double> AccountantEpsilon(const StoredJob& stored) {
   const v1::Plan& plan = stored.job.plan();
-  return stored.budget_id.empty() ? 0.0 : EventEpsilon(plan.event(), plan.delta());
+  return stored.population.empty() ? 0.0 : EventEpsilon(plan.event(), plan.delta());
 }
 
 // Why a crashed attempt has no price of its own: all that it makes stays in this process and in its own directory,
@@ -232,10 +231,10 @@ absl::Status Release(Database& database, const SigningKeySource& key, const Stor
       return absl::CancelledError("the job was cancelled before its model was released");
     }
     DPAR_SEAM("release-begun");
-    DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, GetDataset(transaction, stored.job.spec().dataset()));
-    Statement statement = DescribeJob(stored, output, dataset.dataset, context.time);
+    DPAR_ASSIGN_OR_RETURN(const v1::Dataset dataset, GetDataset(transaction, stored.job.spec().dataset()));
+    Statement statement = DescribeJob(stored, output, dataset, context.time);
     statement.accountant_epsilon = accountant_epsilon;
-    if (!stored.budget_id.empty()) {
+    if (!stored.population.empty()) {
       DPAR_RETURN_IF_ERROR(PostFor(transaction, stored, context, statement));
     }
     DPAR_SEAM("posted");

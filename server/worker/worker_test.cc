@@ -22,10 +22,10 @@
 namespace dpar {
 namespace {
 
-using testing::kBudget;
 using testing::kDataset;
 using testing::kJob;
 using testing::kLongRun;
+using testing::kPopulation;
 
 using Entry = v1::LedgerEntry;
 using ::testing::ElementsAre;
@@ -87,8 +87,8 @@ TEST_F(WorkerTest, AMethodThatReadsEdgesIsRefusedWithoutADegreePromiseAndCertifi
   // As an upload with a promise leaves them.
   ASSERT_TRUE(Write([](Transaction& t) -> absl::Status {
                 DPAR_RETURN_IF_ERROR(t.Execute("UPDATE datasets SET max_degree = 200", {}).status());
-                DPAR_ASSIGN_OR_RETURN(const StoredDataset dataset, GetDataset(t, kDataset));
-                return NarrowToDegree(t, dataset.budget_id, 200);
+                DPAR_ASSIGN_OR_RETURN(const v1::Dataset dataset, GetDataset(t, kDataset));
+                return NarrowToDegree(t, dataset.population(), 200);
               }).ok());
   v1::TrainingSpec spec = Spec();
   spec.set_method(v1::GAP);
@@ -125,8 +125,6 @@ TEST_F(WorkerTest, PublicDataIsTrainedWithoutNoiseWhenAskedTo) {
 
 // The count, too, says how a job ended.
 TEST_F(WorkerTest, AJobsEndIsCountedOnlyOnceItIsMarked) {
-  const Content content{"tenants/acme", std::string(64, 'a')};
-  ASSERT_TRUE(Write([&](Transaction& t) { return RememberContent(t, content.tenant, content.digest, kBudget); }).ok());
   std::atomic<int> failures = 0;
   Witness witness(store_.database(), store_.directory().root() + "/witness", [&failures] { ++failures; });
   ASSERT_TRUE(witness.Begin().ok());
@@ -140,7 +138,7 @@ TEST_F(WorkerTest, AJobsEndIsCountedOnlyOnceItIsMarked) {
   options.witness = &witness;
   Worker worker(store_.database(), store_.directory(), Key(), board_, options);
   {
-    const auto lock = witness.marks().Lock(content.tenant);
+    const auto lock = witness.marks().Lock("tenants/acme");
     ASSERT_TRUE(lock.ok()) << lock.status();
     ASSERT_TRUE(Submit(5).ok());
     ASSERT_TRUE(worker.Start().ok());
@@ -148,14 +146,14 @@ TEST_F(WorkerTest, AJobsEndIsCountedOnlyOnceItIsMarked) {
     const bool early = counted();
     // The mark waits some seconds for the lock. If this took longer, it was given up, and nothing is shown here.
     EXPECT_TRUE(!early || failures > 0);
-    EXPECT_EQ(witness.marks().Read(content).value(), std::nullopt);
+    EXPECT_EQ(witness.marks().Read(kPopulation).value(), std::nullopt);
   }
   const absl::Time deadline = absl::Now() + absl::Minutes(1);
   while (!counted() && absl::Now() < deadline) {
     absl::SleepFor(absl::Milliseconds(5));
   }
   EXPECT_TRUE(counted());
-  EXPECT_TRUE(failures > 0 || witness.marks().Read(content).value().has_value());
+  EXPECT_TRUE(failures > 0 || witness.marks().Read(kPopulation).value().has_value());
 }
 
 TEST_F(WorkerTest, CancellingARunningJobStopsAndVoidsIt) {

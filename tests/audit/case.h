@@ -39,9 +39,13 @@ struct Case {
 //   listed    a node in max_occurrence rows of others
 //   flipped   a hub without which all its leaves' gradients turn round
 std::vector<Case> MeanCases();
-std::vector<Case> StepCases();    // one noisy step, full and Poisson batches, with a hidden layer, and two steps seen
-std::vector<Case> ListedCases();  // one step on DP-APPR rows
-std::vector<Case> RowCases();     // DP-APPR rows, by GM, EM0 and EM1
+std::vector<Case> StepCases();  // one noisy step, full and Poisson batches, with a hidden layer, and two steps seen
+// One person who is a node of two versions of a graph, null in both, and a job on each, both releases seen. The claim
+// is of both together, as a population's ledger adds them up; or, as a fault, of the larger alone.
+enum class Charged { kBoth, kLarger };
+Case TwoVersionsCase(Charged charged);
+std::vector<Case> ListedCases();       // one step on DP-APPR rows
+std::vector<Case> RowCases();          // DP-APPR rows, by GM, EM0 and EM1
 std::vector<Case> ExtremalRowCases();  // the same below the graph: vectors as far apart as clipping leaves them
 std::vector<Case> HopCases();          // GAP's sums over neighbours
 std::vector<Case> SageCases();         // one step on SAGE's rows

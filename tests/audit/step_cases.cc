@@ -304,6 +304,28 @@ std::vector<Case> MeanCases() {
           MeanCase("lone", {0, 1, 1}, {})};
 }
 
+// The person has other features and other neighbours in each version. Its two releases are drawn independently.
+Case TwoVersionsCase(Charged charged) {
+  const Case january = StepCase("one step", "lone", LoneNode(3), StepSpec());
+  const Case february = StepCase("one step", "hub", std::vector<Node>(8), StepSpec());
+  const double january_mu = Must(GaussianMu(january.claim, kDelta));
+  const double february_mu = Must(GaussianMu(february.claim, kDelta));
+  Case both = january;
+  both.mechanism = "jobs on two versions";
+  both.input = "lone, hub";
+  both.claim = charged == Charged::kBoth ? Must(GaussianEpsilon(std::hypot(january_mu, february_mu), kDelta))
+                                         : std::max(january.claim, february.claim);
+  both.width = january.width + february.width;
+  both.make = [january, february](bool with, double fault) {
+    return [first = january.make(with, fault), second = february.make(with, fault), width = january.width](
+               RandomSource& random, std::span<double> out) {
+      first(random, out.first(width));
+      second(random, out.subspan(width));
+    };
+  };
+  return both;
+}
+
 std::vector<Case> StepCases() {
   std::vector<Case> cases;
   cases.push_back(StepCase("one step", "hub", std::vector<Node>(8), StepSpec()));
@@ -331,6 +353,7 @@ std::vector<Case> StepCases() {
   two.mutable_options()->set_learning_rate(1);
   cases.push_back(StepCase("two Poisson steps, both seen", "lone", LoneNode(1), two));
   cases.back().tight = false;
+  cases.push_back(TwoVersionsCase(Charged::kBoth));
   return cases;
 }
 

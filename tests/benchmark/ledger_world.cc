@@ -65,21 +65,21 @@ LedgerWorld::LedgerWorld(testing::Engine engine, int clients)
 void LedgerWorld::AddDataset(const std::string& tenant_id, int number) {
   Client client;
   client.tenant = absl::StrCat("tenants/", tenant_id);
-  client.budget = absl::StrCat("budget-", number);
-  StoredDataset dataset;
-  dataset.dataset.set_name(absl::StrCat(client.tenant, "/datasets/d", number));
-  dataset.dataset.set_node_count(2000);
-  dataset.dataset.set_feature_count(100);
-  dataset.dataset.set_class_count(5);
-  dataset.dataset.set_content_digest(std::string(64, 'a'));
-  dataset.budget_id = client.budget;
+  client.population = absl::StrCat(client.tenant, "/populations/d", number);
+  v1::Dataset dataset;
+  dataset.set_name(absl::StrCat(client.tenant, "/datasets/d", number));
+  dataset.set_node_count(2000);
+  dataset.set_feature_count(100);
+  dataset.set_class_count(5);
+  dataset.set_content_digest(std::string(64, 'a'));
+  dataset.set_population(client.population);
   Write([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(const BudgetTerms terms, MakeBudgetTerms(kCapEpsilon, kDelta));
-    DPAR_RETURN_IF_ERROR(OpenBudget(transaction, client.budget, terms, Now("server")));
+    DPAR_RETURN_IF_ERROR(OpenBudget(transaction, client.population, terms, Now("server")));
     return InsertDataset(transaction, dataset, kUnlimited);
   });
   client.request.set_parent(client.tenant);
-  client.request.mutable_spec()->set_dataset(dataset.dataset.name());
+  client.request.mutable_spec()->set_dataset(dataset.name());
   client.request.mutable_spec()->set_epsilon(kJobEpsilon);
   absl::StatusOr<PlannedJob> planned = PlanJob(store_.database(), client.request.spec(), {kUnlimited, 1});
   Require(planned.status(), "a job cannot be planned");
@@ -158,14 +158,16 @@ void LedgerWorld::Fill(int client, int64_t entries) {
       for (int64_t i = 0; i < kBatch && done + 2 <= entries; ++i, done += 2) {
         const std::string name = absl::StrCat(filled.tenant, "/jobs/", NextId());
         const EntryContext context = Now("worker");
-        DPAR_RETURN_IF_ERROR(dpar::Reserve(transaction, filled.budget, name, *filled.planned.price, context).status());
-        DPAR_RETURN_IF_ERROR(Post(transaction, filled.budget, name, 1, context).status());
+        DPAR_RETURN_IF_ERROR(
+            dpar::Reserve(transaction, filled.population, name, *filled.planned.price, context).status());
+        DPAR_RETURN_IF_ERROR(Post(transaction, filled.population, name, 1, context).status());
         DPAR_RETURN_IF_ERROR(
             transaction
-                .Execute("INSERT INTO jobs (name, tenant, dataset, budget_id, spec, plan, state, failure, create_time, "
-                         "start_time, end_time, attempts, cancel_requested, lease) SELECT $1, tenant, dataset, "
-                         "budget_id, spec, plan, state, failure, $3, $3, $3, 1, 0, 1 FROM jobs WHERE name = $2",
-                         {name, original, absl::ToUnixMicros(context.time)})
+                .Execute(
+                    "INSERT INTO jobs (name, tenant, dataset, population, spec, plan, state, failure, create_time, "
+                    "start_time, end_time, attempts, cancel_requested, lease) SELECT $1, tenant, dataset, "
+                    "population, spec, plan, state, failure, $3, $3, $3, 1, 0, 1 FROM jobs WHERE name = $2",
+                    {name, original, absl::ToUnixMicros(context.time)})
                 .status());
       }
       return absl::OkStatus();

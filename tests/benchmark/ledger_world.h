@@ -20,7 +20,7 @@ namespace dpar {
 // threads at once, each with a number of its own.
 class LedgerWorld {
  public:
-  // A tenant with a dataset and its budget for every client.
+  // A tenant with a dataset and its population for every client.
   LedgerWorld(testing::Engine engine, int clients);
 
   // What CreateJob does to the store, on the client's own dataset. The plan and its price were made before, as the
@@ -40,7 +40,7 @@ class LedgerWorld {
  private:
   struct Client {
     std::string tenant;
-    std::string budget;
+    std::string population;
     PlannedJob planned;
     v1::CreateJobRequest request;
   };

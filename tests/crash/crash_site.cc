@@ -83,10 +83,15 @@ void CrashSite::AwaitHalt() {
 CrashSite::Tenant CrashSite::NewTenant(uint64_t seed) {
   Tenant tenant;
   tenant.access = server_.NewTenant();
-  tenant.dataset = e2e::UploadGraph(ClientOf(tenant.access), tenant.access.name, e2e::MakeGraph(seed));
-  promises_.Sealed(tenant.dataset);
+  tenant.dataset = AddDataset(tenant, seed);
   tenants_.push_back(tenant.access);
   return tenant;
+}
+
+std::string CrashSite::AddDataset(const Tenant& tenant, uint64_t seed) {
+  std::string dataset = e2e::UploadGraph(ClientOf(tenant.access), tenant.access.name, e2e::MakeGraph(seed));
+  promises_.Sealed(dataset);
+  return dataset;
 }
 
 e2e::Client CrashSite::ClientOf(const e2e::TenantAccess& tenant) const {

@@ -44,6 +44,8 @@ class CrashSite {
     std::string dataset;
   };
   Tenant NewTenant(uint64_t seed);
+  // Another dataset of the tenant, in a population of its own.
+  std::string AddDataset(const Tenant& tenant, uint64_t seed);
 
   // A client of the server that was started last.
   [[nodiscard]] e2e::Client ClientOf(const e2e::TenantAccess& tenant) const ABSL_LOCKS_EXCLUDED(mutex_);

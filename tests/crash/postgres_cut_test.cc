@@ -166,8 +166,8 @@ TEST_F(PostgresCutTest, ADatasetWhoseCommitOutlivesItsServerKeepsItsFile) {
           transaction
               .Execute(
                   "INSERT INTO datasets (name, tenant, create_time, node_count, feature_count, class_count, "
-                  "is_public, content_digest, budget_id, edge_bound, entry_bound) SELECT $1, tenant, create_time + 1, "
-                  "node_count, feature_count, class_count, is_public, content_digest, budget_id, edge_bound, "
+                  "is_public, content_digest, population, edge_bound, entry_bound) SELECT $1, tenant, create_time + 1, "
+                  "node_count, feature_count, class_count, is_public, content_digest, population, edge_bound, "
                   "entry_bound FROM datasets WHERE name = $2",
                   {late, tenant.dataset})
               .status());

@@ -1,8 +1,10 @@
 // A server that dies at each named step of a job's life, on both engines.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <regex>
@@ -21,7 +23,7 @@ namespace {
 constexpr absl::Duration kDeathTimeout = absl::Seconds(60);
 
 // How a job is led to a seam, and what becomes of it afterwards.
-enum class Way { kSubmit, kCancelRunning, kCancelQueued, kRecover };
+enum class Way { kSubmit, kCancelRunning, kCancelQueued, kRecover, kMerge };
 struct Seam {
   std::string name;
   Way way = Way::kSubmit;
@@ -49,6 +51,11 @@ const std::vector<Seam>& Seams() {
       {"given-up", Way::kCancelRunning},
       {"queue-voided", Way::kCancelQueued},
       {"taken-back", Way::kRecover},
+      // Merged or not, never half.
+      {"merge-inherited", Way::kMerge},
+      {"merge-finished", Way::kMerge},
+      {"merge-committed", Way::kMerge},
+      {"merge-end-marked", Way::kMerge},
   };
   return *seams;
 }
@@ -181,6 +188,54 @@ class SeamTest : public ::testing::TestWithParam<std::tuple<Engine, Seam>> {
     EXPECT_EQ(Ended(job).state(), v1::Job::CANCELLED);
   }
 
+  // What all populations of the tenant have spent, each person's once: without those that ended in a merge.
+  int64_t SpentByAll() {
+    int64_t spent = 0;
+    for (const BudgetRecord& budget : site_->snapshot().budgets) {
+      spent += budget.account.merged_into.empty() ? budget.account.posted_units : 0;
+    }
+    return spent;
+  }
+  const Account& AccountOf(const std::string& population) {
+    const auto found = std::find_if(site_->snapshot().budgets.begin(), site_->snapshot().budgets.end(),
+                                    [&](const BudgetRecord& budget) { return budget.id == population; });
+    return found->account;
+  }
+
+  void CrashWhileMerging() {
+    ASSERT_TRUE(site_->Start());
+    const std::string other = site_->AddDataset(tenant_, std::hash<std::string>()(seam_.name));
+    site_->Submit({tenant_.access, other}, QuickJob(other, 0.5));
+    site_->Settle("before the merge");
+    const std::string from = e2e::OwnPopulation(other);
+    const std::string into = e2e::OwnPopulation(tenant_.dataset);
+    const int64_t spent = SpentByAll();
+    const int64_t spent_by_one = AccountOf(from).posted_units;
+    ASSERT_GT(spent_by_one, 0);
+    const int64_t spent_before = AccountOf(into).posted_units;
+    v1::MergePopulationRequest request;
+    request.set_name(from);
+    request.set_into(into);
+    request.set_reason("the same people");
+    request.set_request_id(e2e::NewRequestId());
+    const auto merge = [&](const e2e::Client& client) {
+      return client.Call(&v1::BudgetService::Stub::MergePopulation, request);
+    };
+    StartWithSeam();
+    EXPECT_EQ(merge(site_->ClientOf(tenant_.access)).status.error_code(), grpc::StatusCode::UNAVAILABLE);
+    ExpectDeath();
+    EXPECT_EQ(SpentByAll(), spent) << "merged or not, spend never falls";
+    ASSERT_TRUE(site_->Start());
+    EXPECT_THAT(site_->Persist(tenant_.access, merge).status, e2e::IsOk());
+    // Another owner asks once more, for something that is done.
+    request.set_request_id(e2e::NewRequestId());
+    EXPECT_THAT(site_->Persist(tenant_.access, merge).status, e2e::IsOk());
+    site_->Settle(seam_.name);
+    EXPECT_EQ(SpentByAll(), spent);
+    EXPECT_EQ(AccountOf(into).posted_units, spent_before + spent_by_one);
+    EXPECT_EQ(AccountOf(from).merged_into, into);
+  }
+
   static std::map<Engine, Place>& Sites() {
     static auto* sites = new std::map<Engine, Place>;
     return *sites;
@@ -204,6 +259,9 @@ TEST_P(SeamTest, ACrashThereLosesNothingAndDoublesNothing) {
       break;
     case Way::kRecover:
       CrashWhileRecovering();
+      break;
+    case Way::kMerge:
+      CrashWhileMerging();
       break;
   }
 }

@@ -28,7 +28,7 @@ absl::StatusOr<BudgetRecord> ReadBudget(Transaction& transaction, const std::str
   budget.id = id;
   DPAR_ASSIGN_OR_RETURN(budget.account, LoadAccount(transaction, id));
   DPAR_ASSIGN_OR_RETURN(const std::vector<StoredEntry> entries,
-                        LoadEntries(transaction, "budget_id = $1 ORDER BY sequence", {id}));
+                        LoadEntries(transaction, "population = $1 ORDER BY sequence", {id}));
   for (const StoredEntry& stored : entries) {
     budget.entries.push_back(stored.entry);
   }
@@ -77,15 +77,16 @@ absl::StatusOr<Snapshot> ReadSnapshot(Transaction& transaction, const VerifyingK
   }
   DPAR_ASSIGN_OR_RETURN(snapshot.jobs_with_output, ReadNames(transaction, "SELECT job FROM outputs"));
   DPAR_ASSIGN_OR_RETURN(snapshot.datasets, ReadNames(transaction, "SELECT name FROM datasets"));
-  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> budgets, AllBudgets(transaction));
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> budgets, AllPopulations(transaction));
   for (const std::string& id : budgets) {
     DPAR_ASSIGN_OR_RETURN(BudgetRecord budget, ReadBudget(transaction, id, key));
     for (const v1::LedgerEntry& entry : budget.entries) {
-      if (entry.job().empty()) {
+      // What a merge made of another population's posts is that one's.
+      if (entry.job().empty() || entry.kind() == v1::LedgerEntry::INHERIT) {
         continue;
       }
       const auto job = snapshot.jobs.find(entry.job());
-      if (job == snapshot.jobs.end() || job->second.stored.budget_id != id) {
+      if (job == snapshot.jobs.end() || job->second.stored.population != id) {
         return absl::DataLossError(absl::StrCat("entry ", entry.sequence(), " of budget ", id, " is for ", entry.job(),
                                                 ", which is not a job of that budget"));
       }

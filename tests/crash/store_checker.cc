@@ -178,7 +178,7 @@ void StoreChecker::CheckJob(const JobRecord& record, const Promised& promised) {
   if (job.state() == v1::Job::CANCELLED && posts > 0) {
     int64_t opened_voids = 0;
     for (const auto& [name, other] : snapshot_.jobs) {
-      opened_voids += other.stored.budget_id == record.stored.budget_id ? CountOpenedVoids(other) : 0;
+      opened_voids += other.stored.population == record.stored.population ? CountOpenedVoids(other) : 0;
     }
     if (opened_voids != kFreeVoids) {
       Fault(absl::StrCat(what, ": posted though only ", opened_voids, " cancelled jobs were given back"));
@@ -240,7 +240,7 @@ void StoreChecker::CheckBudget(const BudgetRecord& budget, Rest rest) {
   }
   int64_t held = 0;
   for (const auto& [name, record] : snapshot_.jobs) {
-    const bool holds = record.stored.budget_id == budget.id && IsLive(record.stored.job);
+    const bool holds = record.stored.population == budget.id && IsLive(record.stored.job);
     held += holds ? record.stored.job.plan().price_units() : 0;
   }
   if (account.reserved_units != held) {
@@ -288,7 +288,7 @@ void StoreChecker::CheckHistory() {
 void StoreChecker::CheckMarks(const std::vector<Mark>& marks, const Promised& promised) {
   std::map<std::string, int64_t> marked;  // budget to sequence
   for (const Mark& mark : marks) {
-    marked[mark.budget_id] = mark.last().sequence;
+    marked[mark.population] = mark.last().sequence;
   }
   for (const BudgetRecord& budget : snapshot_.budgets) {
     if (!budget.account.frozen_reason.empty()) {
@@ -299,7 +299,7 @@ void StoreChecker::CheckMarks(const std::vector<Mark>& marks, const Promised& pr
           std::any_of(budget.entries.begin(), budget.entries.end(), [&](const v1::LedgerEntry& entry) {
             return entry.sequence() == mark.last().sequence && entry.hash() == mark.last().hash;
           });
-      if (mark.budget_id == budget.id && !in_chain) {
+      if (mark.population == budget.id && !in_chain) {
         Fault(absl::StrCat("the mark of budget ", budget.id, " is ahead of its ledger"));
       }
     }
@@ -307,7 +307,7 @@ void StoreChecker::CheckMarks(const std::vector<Mark>& marks, const Promised& pr
   for (const auto& [name, record] : snapshot_.jobs) {
     for (const v1::LedgerEntry& entry : record.entries) {
       if (entry.kind() == v1::LedgerEntry::POST && promised.ended.count(name) != 0 &&
-          marked[record.stored.budget_id] < entry.sequence()) {
+          marked[record.stored.population] < entry.sequence()) {
         Fault(absl::StrCat("the end of ", name, " was seen and is not marked"));
       }
     }

@@ -119,12 +119,12 @@ TEST_F(StoreCheckerTest, AModelWithoutItsPostedEntryIsSeen) {
 }
 
 TEST_F(StoreCheckerTest, SumsThatAreNotThoseOfTheEntriesAreSeen) {
-  Damage({"UPDATE budgets SET posted_units = posted_units - 1"});
+  Damage({"UPDATE populations SET posted_units = posted_units - 1"});
   EXPECT_THAT(Check(), Contains(HasSubstr("do not add up to")));
 }
 
 TEST_F(StoreCheckerTest, AReservationThatNobodyHoldsIsSeen) {
-  Damage({"UPDATE budgets SET reserved_units = 7, live_events = 2"});
+  Damage({"UPDATE populations SET reserved_units = 7, live_events = 2"});
   EXPECT_THAT(Check(), Contains(HasSubstr("holds 7 units for jobs of 0")));
 }
 
@@ -160,7 +160,7 @@ TEST_F(StoreCheckerTest, AMarkThatIsAheadOfItsLedgerOrCannotBeReadIsSeen) {
 }
 
 TEST_F(StoreCheckerTest, ABudgetThatIsFrozenIsSeen) {
-  Damage({"UPDATE budgets SET frozen_reason = 'why'"});
+  Damage({"UPDATE populations SET frozen_reason = 'why'"});
   EXPECT_THAT(Check(), ::testing::ElementsAre(HasSubstr("is frozen: why")));
 }
 

@@ -246,10 +246,10 @@ cd "$work/dpar"
 cd "$work/client"
 dpar download "${job##*/}" -o second
 dpar verify second/certificate.json --model second/model.npz --key trusted-keys.pem | tail -n 1
-dpar budget show people
+dpar population show people
 # Two jobs, each of them posted once.
-[ "$(dpar budget history people --json 2>/dev/null | grep -o '"kind":"post"' | wc -l)" = 2 ] ||
-  fail "not two entries were posted: $(dpar budget history people)"
+[ "$(dpar population history people --json 2>/dev/null | grep -o '"kind":"post"' | wc -l)" = 2 ] ||
+  fail "not two entries were posted: $(dpar population history people)"
 
 say "Prometheus has the tenant's epsilon"
 cd "$work/dpar"
@@ -263,7 +263,7 @@ for sample in json.load(urllib.request.urlopen(url, timeout=60))["data"]["result
     print(sample["value"][1])
 END
 }
-spent='max(dpar_budget_equivalent_epsilon{tenant="acme", dataset="people"})'
+spent='max(dpar_budget_equivalent_epsilon{tenant="acme", population="people"})'
 # Both jobs: more than the first one alone, and no more than both added up.
 for _ in $(seq 120); do
   epsilon=$(query "$spent > 1 and $spent <= 1.5")

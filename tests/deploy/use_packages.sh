@@ -66,13 +66,13 @@ with dpar.Client(token_file="/root/owner", progress=False) as client:
 assert model.certificate.verify(), "the certificate does not verify"
 assert len(model.predict("query.npz")) == 500
 '
-spent=$(dpar budget show people --json)
+spent=$(dpar population show people --json)
 
 say "upgrade over itself, with the data of a running server"
 stop
 apt install --reinstall "$packages"/dpar-server_*.deb
 serve
-[ "$(dpar budget show people --json)" = "$spent" ] || fail "the budget changed by an upgrade"
+[ "$(dpar population show people --json)" = "$spent" ] || fail "the budget changed by an upgrade"
 stop
 
 say "remove, then purge"

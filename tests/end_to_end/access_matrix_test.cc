@@ -37,6 +37,7 @@ const Outcome kWrongRole = {grpc::StatusCode::PERMISSION_DENIED, v1::ROLE_INSUFF
 const Outcome kWrongScope = {grpc::StatusCode::PERMISSION_DENIED, v1::SCOPE_INSUFFICIENT};
 const Outcome kNotFound = {grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND};
 const Outcome kIncomplete = {grpc::StatusCode::FAILED_PRECONDITION, v1::UPLOAD_INCOMPLETE};
+const Outcome kItself = {grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD};
 const Outcome kEnded = {grpc::StatusCode::FAILED_PRECONDITION, v1::JOB_ENDED};
 
 Outcome OutcomeOf(const grpc::Status& status) {
@@ -202,11 +203,19 @@ std::vector<Row> AccessMatrixTest::TrainingRows() {
 
 std::vector<Row> AccessMatrixTest::BudgetRows() {
   const auto tenant = [this] { return tenant_.name; };
-  const auto budget = [this] { return dataset_ + "/budget"; };
+  const auto budget = [this] { return OwnPopulation(dataset_); };
   const auto get = Naming<v1::GetBudgetRequest>("name");
   const auto list = Naming<v1::ListBudgetsRequest>("parent");
   const auto entries = Naming<v1::ListLedgerEntriesRequest>("parent");
   const auto verify = Naming<v1::VerifyChainRequest>("name");
+  const auto merge = [](const std::string& name) {
+    v1::MergePopulationRequest request;
+    request.set_name(name);
+    request.set_into(name);
+    request.set_reason("the same people");
+    request.set_request_id(NewRequestId());
+    return request.SerializeAsString();
+  };
   const auto set_cap = [](const std::string& name) {
     v1::SetBudgetCapRequest request;
     request.set_name(name);
@@ -236,6 +245,7 @@ std::vector<Row> AccessMatrixTest::BudgetRows() {
       {"OverviewService/ListLedgerTail", kEverybody, v1::READ, kOk, kNotFound, budget, tail},
       {"BudgetService/GetBudget", kEverybody, v1::READ, kOk, kNotFound, budget, get},
       {"BudgetService/ListBudgets", kEverybody, v1::READ, kOk, kNotFound, tenant, list},
+      {"BudgetService/MergePopulation", kOwner, v1::ADMINISTER, kItself, kNotFound, budget, merge},
       {"BudgetService/ListLedgerEntries", kEverybody, v1::READ, kOk, kNotFound, budget, entries},
       {"BudgetService/VerifyChain", kEverybody, v1::READ, kOk, kNotFound, budget, verify},
       {"OperatorService/SetBudgetCap", kOperator, v1::ADMINISTER, kOk, kWrongRole, budget, set_cap},

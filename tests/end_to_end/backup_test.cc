@@ -112,14 +112,15 @@ TEST_P(BackupTest, WhatWasSpentAfterTheBackupCannotBeSpentAgain) {
   ExpectNotRestoredOverAStoreInUse(backup);
   const CommandResult restored = Dpard({"restore", backup, "--replace"});
   ASSERT_EQ(restored.exit_code, 0) << restored.err;
-  EXPECT_THAT(restored.out, AllOf(HasSubstr("ledgers: 1 ok, 0 broken\n"),
-                                  HasSubstr(absl::StrCat("FROZEN: ", known, ": results were released up to entry 5")),
-                                  HasSubstr("marks: 0 ok, 1 ahead of their ledgers or unreadable, 1 of data that the "
-                                            "store does not know\n")));
+  EXPECT_THAT(restored.out,
+              AllOf(HasSubstr("ledgers: 1 ok, 0 broken\n"),
+                    HasSubstr(absl::StrCat("FROZEN: ", OwnPopulation(known), ": results were released up to entry 5")),
+                    HasSubstr("marks: 0 ok, 1 ahead of their ledgers or unreadable, 1 of populations that the "
+                              "store does not know\n")));
   const CommandResult checked = Dpard({"check"});
   EXPECT_EQ(checked.exit_code, 1);
-  EXPECT_THAT(checked.out, AllOf(HasSubstr(absl::StrCat("budget of ", known, ": results were released")),
-                                 HasSubstr("frozen budgets: 1\n")));
+  EXPECT_THAT(checked.out, AllOf(HasSubstr(absl::StrCat(OwnPopulation(known), ": results were released")),
+                                 HasSubstr("frozen: 1\n")));
 
   ASSERT_TRUE(server_->Start());
   const auto refused = CreateJob(Owner(), JobRequest(known, 0.5));
@@ -132,7 +133,7 @@ TEST_P(BackupTest, WhatWasSpentAfterTheBackupCannotBeSpentAgain) {
   EXPECT_THAT(GetJob(Owner(), after).status, IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
   EXPECT_EQ(GetBudget(Owner(), known).frozen_reason(), refused.status.error_message());
   EXPECT_TRUE(VerifyChain(Owner(), known).intact());
-  EXPECT_THAT(server_->Dpar(tenant_.owner_token, {"budget", "show", known}).out, HasSubstr("FROZEN"));
+  EXPECT_THAT(server_->Dpar(tenant_.owner_token, {"population", "show", known}).out, HasSubstr("FROZEN"));
   AwaitMetric("dpar_budgets_frozen 1\n");
 
   // The same data again, under any name.
@@ -142,7 +143,8 @@ TEST_P(BackupTest, WhatWasSpentAfterTheBackupCannotBeSpentAgain) {
   AwaitMetric("dpar_budgets_frozen 2\n");
 
   for (const std::string& dataset : {known, again}) {
-    const CommandResult thawed = Dpard({"thaw", dataset, "--reason", "the backup of last night was restored"});
+    const CommandResult thawed =
+        Dpard({"thaw", PopulationOf(Owner(), dataset), "--reason", "the backup of last night was restored"});
     ASSERT_EQ(thawed.exit_code, 0) << thawed.err;
     EXPECT_THAT(thawed.out, HasSubstr("admits jobs again"));
   }
@@ -157,9 +159,10 @@ TEST_P(BackupTest, WhatWasSpentAfterTheBackupCannotBeSpentAgain) {
   EXPECT_TRUE(VerifyChain(Owner(), known).intact());
   const CommandResult well = Dpard({"check"});
   EXPECT_EQ(well.exit_code, 0) << well.out << well.err;
-  EXPECT_THAT(well.out, HasSubstr("marks: 2 ok, 0 ahead of their ledgers or unreadable, 0 of data that the store does "
-                                  "not know; frozen budgets: 0\n"));
-  const CommandResult no_need = Dpard({"thaw", known, "--reason", "once more"});
+  EXPECT_THAT(well.out,
+              HasSubstr("marks: 2 ok, 0 ahead of their ledgers or unreadable, 0 of populations that the store does "
+                        "not know; frozen: 0\n"));
+  const CommandResult no_need = Dpard({"thaw", PopulationOf(Owner(), known), "--reason", "once more"});
   EXPECT_EQ(no_need.exit_code, 1);
   EXPECT_THAT(no_need.err, HasSubstr("not frozen"));
 }
@@ -256,7 +259,7 @@ TEST_P(BackupTest, AnotherWitnessDirectoryIsRefusedUntilAnOperatorAdoptsIt) {
   const CommandResult checked = Dpard({"check"});
   EXPECT_EQ(checked.exit_code, 1);
   EXPECT_THAT(checked.out, HasSubstr("marks: this store has a witness directory, and"));
-  EXPECT_EQ(Dpard({"thaw", dataset, "--reason", "x"}).exit_code, 1);
+  EXPECT_EQ(Dpard({"thaw", PopulationOf(Owner(), dataset), "--reason", "x"}).exit_code, 1);
   // A backup carries the id.
   const CommandResult restored = Dpard({"restore", backup, "--replace"});
   EXPECT_EQ(restored.exit_code, 1);
@@ -345,10 +348,10 @@ TEST_P(EmbeddedBackupTest, WhatCannotBeBackedUpOrRestoredIsSaid) {
   EXPECT_EQ(twice.exit_code, 1);
   EXPECT_THAT(twice.err, HasSubstr("exists; nothing is written over"));
   EXPECT_EQ(fs::status(backup).permissions(), fs::perms::owner_all);
-  const CommandResult stranger = Dpard({"thaw", "tenants/none/datasets/none", "--reason", "x"});
+  const CommandResult stranger = Dpard({"thaw", "tenants/none/populations/none", "--reason", "x"});
   EXPECT_EQ(stranger.exit_code, 1);
-  EXPECT_THAT(stranger.err, HasSubstr("is no private dataset"));
-  EXPECT_EQ(Dpard({"thaw", "tenants/none/datasets/none"}).exit_code, 2);
+  EXPECT_THAT(stranger.err, HasSubstr("there is no tenants/none/populations/none"));
+  EXPECT_EQ(Dpard({"thaw", "tenants/none/populations/none"}).exit_code, 2);
   EXPECT_EQ(Dpard({"backup"}).exit_code, 2);
 }
 

@@ -222,16 +222,17 @@ TEST_F(CertificateTest, OfAMethodWithoutAPromiseSaysThatTheCapIsAboutGraphsThatK
   const CommandResult shown = Dpar({"certificate", "show", released.certificate, "--key", PublicKey()});
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr("degree promise D: 100"));
-  EXPECT_THAT(shown.out, HasSubstr("smallest degree promise for this content: 100"));
+  EXPECT_THAT(shown.out, HasSubstr("smallest degree promise for this population: 100"));
   EXPECT_THAT(shown.out, HasSubstr("What the cap is about: all jobs charged to this budget together"));
   EXPECT_THAT(shown.out, Not(HasSubstr("as long as no node has more")));
   // The same content has the same budget, under whichever name it is read.
   const Statement other = Opened(Train(Request(plain, 0.5)));
   EXPECT_EQ(other.max_degree, 0);
   EXPECT_EQ(other.cap_max_degree, kMaxDegree);
-  const CommandResult budget = Dpar({"budget", "show", plain});
+  const CommandResult budget = Dpar({"population", "show", plain});
   EXPECT_THAT(budget.out, HasSubstr("the cap is about graphs in which no node has more than 100 neighbours"));
-  EXPECT_EQ(nlohmann::json::parse(Dpar({"budget", "show", plain, "--json"}).out)["budget"]["max_degree"], kMaxDegree);
+  EXPECT_EQ(nlohmann::json::parse(Dpar({"population", "show", plain, "--json"}).out)["budget"]["max_degree"],
+            kMaxDegree);
 
   v1::CreateJobRequest gap = Request(promised, 0.5);
   gap.mutable_spec()->set_method(v1::GAP);

@@ -104,7 +104,7 @@ def gaussian_epsilon(mu, delta):
 def entry_hash(predicate):
     ledger = predicate["ledger"]
     entry = ledger["entry"]
-    fields = ["dpar ledger entry 1", entry["budget_id"], entry["previous_hash"], entry["sequence"],
+    fields = ["dpar ledger entry 1", ledger["population"], entry["previous_hash"], entry["sequence"],
               entry["time_microseconds"], POST, predicate["job"], entry["actor"], ledger["units"],
               "%.17g" % predicate["epsilon"], "%.17g" % predicate["delta"], entry["event"], "", entry["attempt"]]
     return hashlib.sha256("".join("%d:%s;" % (len(str(f)), f) for f in fields).encode()).hexdigest()

@@ -25,8 +25,8 @@ using ::testing::Not;
       HasSubstr(absl::StrCat("\n", lines,
                              "model files: 0 ok, 0 damaged or missing\nledgers: 2 ok, 0 broken\nkeys: 1 known, ")),
       ::testing::EndsWith(
-          " signs\nmarks: 0 ok, 0 ahead of their ledgers or unreadable, 0 of data that the store does not "
-          "know; frozen budgets: 0\n"));
+          " signs\nmarks: 0 ok, 0 ahead of their ledgers or unreadable, 0 of populations that the store does not "
+          "know; frozen: 0\n"));
 }
 
 constexpr char kOk[] = ": ok, 120 nodes, 30 features, 3 classes\n";

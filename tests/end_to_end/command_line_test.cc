@@ -67,7 +67,7 @@ TEST_F(CommandLineTest, AGraphGoesInAndAVerifiedModelComesOut) {
   EXPECT_EQ(FindMember(jobs, "state"), "succeeded");
   EXPECT_THAT(Must(owner, {"jobs"}).out, HasSubstr("succeeded"));
 
-  const nlohmann::json budget = MustJson(owner, {"budget", "people"});
+  const nlohmann::json budget = MustJson(owner, {"population", "people"});
   EXPECT_EQ(FindMember(budget, "cap_epsilon"), 8);
   EXPECT_EQ(FindMember(budget, "reserved_units"), 0);
   EXPECT_GT(FindMember(budget, "posted_units"), 0);
@@ -150,14 +150,14 @@ TEST_F(CommandLineTest, EveryCommandPrintsOneEnvelopeAsJson) {
   ASSERT_NE(job, "");
   EXPECT_EQ(MustJson(owner, {"watch", job}).value("terminal", false), true);
   MustJson(owner, {"jobs"});
-  EXPECT_EQ(FindMember(MustJson(owner, {"budget", "half"}), "cap_epsilon"), 4);
+  EXPECT_EQ(FindMember(MustJson(owner, {"population", "half"}), "cap_epsilon"), 4);
   MustJson(owner, {"download", job, "-o", out});
   MustJson("", {"verify", out + "/certificate.json", "--model", out + "/model.npz"});
   MustJson("", {"predict", "--model", out + "/model.npz", "--graph", rest});
   MustJson("", {"predict", "--model", out + "/model.npz", "--graph", rest, "--propagation", "none"});
   const std::string dataset = "tenants/json/datasets/half";
   MustJson(operator_token, {"cap", dataset, "--epsilon", "6", "--reason", "agreed"});
-  EXPECT_EQ(FindMember(MustJson(owner, {"budget", dataset}), "cap_epsilon"), 6);
+  EXPECT_EQ(FindMember(MustJson(owner, {"population", dataset}), "cap_epsilon"), 6);
   const std::string csv = server().Scratch("json.csv");
   MustJson("", {"predict", "--model", out + "/model.npz", "--graph", rest, "-o", csv});
   EXPECT_GT(FindMember(MustJson("", {"evaluate", "--predictions", csv, "--graph", rest}), "accuracy"), 0);
@@ -193,9 +193,9 @@ TEST_F(CommandLineTest, NounsAndVerbsDoWhatTheShortFormsDo) {
   EXPECT_EQ(FindMember(MustJson(owner, {"job", "show", job}, 2), "state"), "succeeded");
   EXPECT_EQ(FindText(MustJson(owner, {"job", "list"}, 2), "jobs/"), job);
   MustJson(owner, {"job", "download", job, "-o", server().Scratch("nouns-model")}, 2);
-  EXPECT_GT(FindMember(MustJson(owner, {"budget", "show", "half"}, 2), "posted_units"), 0);
-  MustJson(owner, {"budget", "show"}, 2);
-  EXPECT_EQ(FindMember(MustJson(owner, {"budget", "history", "half"}, 2), "intact"), true);
+  EXPECT_GT(FindMember(MustJson(owner, {"population", "show", "half"}, 2), "posted_units"), 0);
+  MustJson(owner, {"population", "show"}, 2);
+  EXPECT_EQ(FindMember(MustJson(owner, {"population", "history", "half"}, 2), "intact"), true);
   EXPECT_EQ(server().Dpar(owner, {"job", "cancel", job}).exit_code, 1);
   EXPECT_EQ(server().Dpar(owner, {"dataset", "delete", "half"}).exit_code, 2);
   MustJson(owner, {"dataset", "delete", "half", "--yes"}, 2);
@@ -215,7 +215,7 @@ TEST_F(CommandLineTest, AQueuedJobIsCancelledByTheCommandLine) {
   const std::vector<nlohmann::json> lines = JsonLines(watched, "watch");
   ASSERT_FALSE(lines.empty());
   EXPECT_EQ(FindMember(lines.back(), "state"), "cancelled");
-  EXPECT_EQ(FindMember(MustJson(owner, {"budget", "large"}), "reserved_units"), 0);
+  EXPECT_EQ(FindMember(MustJson(owner, {"population", "large"}), "reserved_units"), 0);
 }
 
 TEST_F(CommandLineTest, AMistakeInUsageIsExitCodeTwoAndOneEnvelope) {

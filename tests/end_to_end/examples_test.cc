@@ -55,9 +55,10 @@ const std::vector<std::string>& Order() {
                                                           "dpar-verify",
                                                           "dpar-predict",
                                                           "dpar-evaluate",
-                                                          "dpar-budget",
-                                                          "dpar-budget-show",
-                                                          "dpar-budget-history",
+                                                          "dpar-population",
+                                                          "dpar-population-show",
+                                                          "dpar-population-history",
+                                                          "dpar-population-merge",
                                                           "dpar-ledger-list",
                                                           "dpar-ledger-verify",
                                                           "dpar-ledger-adjust",
@@ -134,6 +135,12 @@ class ExamplesTest : public SharedServerTest {
   static void Run(const std::string& example) {
     if (absl::StrContains(example, "tokens/ID")) NewToken();
     if (absl::StrContains(example, "cancel JOB")) NewJob("demo");
+    if (absl::StrContains(example, "population merge")) {
+      Must(
+          "for name in april customers; do dpar graph generate -o $name.npz --nodes 300 --seed ${#name} && "
+          "dpar upload $name.npz --name $name; done",
+          OwnerToken());
+    }
     const bool logs_in = absl::StartsWith(example, "dpar login");
     // A token that is not in a file is piped in, as one would at a terminal.
     const bool pipes = logs_in && !absl::StrContains(example, "--token-file");
@@ -156,7 +163,7 @@ class ExamplesTest : public SharedServerTest {
           "");
     }
     if (absl::StrContains(example, "graph split") || absl::StrContains(example, "graph generate -o graph.npz")) {
-      Must("cp graph.npz other.npz && cp graph.npz people.npz && cp graph.npz query.npz", "");
+      Must("for name in other people query march; do cp graph.npz $name.npz; done", "");
     }
   }
 
@@ -269,7 +276,8 @@ TEST_F(ExamplesTest, EveryExampleOfReadmeRuns) {
   const std::string operator_token = server().operator_token();
   std::filesystem::remove_all(directory());
   std::filesystem::create_directories(directory());
-  Must("dpar graph generate -o people.npz --nodes 400 && cp people.npz query.npz && cp people.npz graph.npz", "");
+  Must("dpar graph generate -o people.npz --nodes 400 && cp people.npz query.npz && cp people.npz graph.npz && "
+       "cp people.npz march.npz", "");
   Must(absl::StrCat("cp '", server().data_directory(), "/tls/ca.pem' ca.pem && cp '", server().data_directory(),
                     "/keys/signing.pub' signing.pub"),
        "");
@@ -286,7 +294,11 @@ TEST_F(ExamplesTest, EveryExampleOfReadmeRuns) {
     if (needs_client_ca(example) || absl::StartsWith(example, "dpar tenant create acme")) continue;
     std::string line = absl::StrReplaceAll(
         example,
-        {{"--name people", "--name readme"}, {"train people", "train readme"}, {"budget people", "budget readme"}});
+        {{"--name people", "--name readme"},
+         {"train people", "train readme"},
+         {"population show people", "population show readme"},
+         {"population history people", "population history readme"},
+         {"--population people", "--population readme"}});
     SCOPED_TRACE(line);
     if (absl::StrContains(line, "tokens/ID")) NewToken();
     const std::string trained = job_;

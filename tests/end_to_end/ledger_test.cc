@@ -40,7 +40,7 @@ TEST_F(LedgerTest, AFinishedJobLeavesOneReservationAndOnePostInAnIntactChain) {
   EXPECT_EQ(entries[2].attempt(), 1);
 
   const v1::Budget budget = GetBudget(owner, dataset);
-  EXPECT_EQ(budget.name(), absl::StrCat(dataset, "/budget"));
+  EXPECT_EQ(budget.name(), OwnPopulation(dataset));
   EXPECT_EQ(budget.posted_units(), entries[2].units());
   EXPECT_EQ(budget.reserved_units(), 0);
   EXPECT_EQ(budget.left_units(), budget.cap_units() - budget.posted_units());
@@ -143,7 +143,7 @@ TEST_F(LedgerTest, OnlyAnOperatorRaisesACapAndTheReasonStandsInTheLedger) {
   const Client owner = server().Owner(tenant);
   const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(6));
   v1::SetBudgetCapRequest request;
-  request.set_name(absl::StrCat(dataset, "/budget"));
+  request.set_name(OwnPopulation(dataset));
   request.set_cap_epsilon(12);
   request.set_reason("the board agreed");
   request.set_request_id(NewRequestId());
@@ -163,7 +163,7 @@ TEST_F(LedgerTest, OnlyAnOperatorRaisesACapAndTheReasonStandsInTheLedger) {
 
 v1::AdjustLedgerRequest DebitRequest(const std::string& dataset, int64_t units) {
   v1::AdjustLedgerRequest request;
-  request.set_name(absl::StrCat(dataset, "/budget"));
+  request.set_name(OwnPopulation(dataset));
   request.set_debit_units(units);
   request.set_reason("a pilot study");
   request.set_request_id(NewRequestId());
@@ -221,8 +221,8 @@ TEST_F(LedgerTest, SpendIsListedForTheTenantAndForOperatorsAndNobodyElse) {
   const auto page = owner.Call(&v1::BudgetService::Stub::ListBudgets, list);
   ASSERT_THAT(page.status, IsOk());
   ASSERT_EQ(page.value.budgets_size(), 1);
-  EXPECT_EQ(page.value.budgets(0).name(), absl::StrCat(first, "/budget"));
-  EXPECT_EQ(page.value.fullest().name(), absl::StrCat(second, "/budget"));
+  EXPECT_EQ(page.value.budgets(0).name(), OwnPopulation(first));
+  EXPECT_EQ(page.value.fullest().name(), OwnPopulation(second));
   EXPECT_NE(page.value.next_page_token(), "");
   EXPECT_THAT(server().Owner(other).Call(&v1::BudgetService::Stub::ListBudgets, list).status,
               IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
@@ -245,7 +245,7 @@ TEST_F(LedgerTest, TheCommandLineShowsEveryBudgetAndTheFullest) {
   const TenantAccess tenant = server().NewTenant();
   const Client owner = server().Owner(tenant);
   const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(11));
-  const CommandResult none = server().Dpar(server().Owner(server().NewTenant()).token(), {"budget"});
+  const CommandResult none = server().Dpar(server().Owner(server().NewTenant()).token(), {"population"});
   EXPECT_EQ(none.exit_code, 0) << none.err;
   EXPECT_EQ(none.out, "no private datasets yet\n");
   const CommandResult debited =
@@ -253,7 +253,7 @@ TEST_F(LedgerTest, TheCommandLineShowsEveryBudgetAndTheFullest) {
   EXPECT_EQ(debited.exit_code, 0) << debited.err;
   EXPECT_THAT(debited.out, ::testing::HasSubstr("entry 2 debits 5000000 units"));
   const std::string id = dataset.substr(dataset.rfind('/') + 1);
-  const CommandResult own = server().Dpar(tenant.owner_token, {"budget"});
+  const CommandResult own = server().Dpar(tenant.owner_token, {"population"});
   EXPECT_EQ(own.exit_code, 0) << own.err;
   EXPECT_THAT(own.out, ::testing::HasSubstr(absl::StrCat("fullest: ", id)));
   const CommandResult spend = server().Dpar(server().operator_token(), {"spend", "--tenant", tenant.id});
@@ -269,7 +269,7 @@ TEST_F(LedgerTest, AChainIsHeldAgainstTheEntryOfACertificate) {
   const std::string hash = LedgerEntries(owner, dataset)[0].hash();
   const auto verify = [&](int64_t sequence, const std::string& known) {
     v1::VerifyChainRequest request;
-    request.set_name(absl::StrCat(dataset, "/budget"));
+    request.set_name(OwnPopulation(dataset));
     request.set_known_sequence(sequence);
     request.set_known_hash(known);
     return owner.Call(&v1::BudgetService::Stub::VerifyChain, request);

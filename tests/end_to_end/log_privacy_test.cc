@@ -258,7 +258,7 @@ void LogPrivacyTest::WatchAndDownload(const std::string& job) {
 }
 
 void LogPrivacyTest::ReadEverything() {
-  const std::string budget = dataset_ + "/budget";
+  const std::string budget = OwnPopulation(dataset_);
   for (const Client* client : {owner_.get(), operator_.get()}) {
     v1::GetDatasetRequest dataset;
     dataset.set_name(dataset_);
@@ -315,7 +315,7 @@ void LogPrivacyTest::Operate() {
   revoke.set_name(token.token().name());
   Must(*operator_, &Operators::RevokeToken, revoke);
   v1::SetBudgetCapRequest cap;
-  cap.set_name(dataset_ + "/budget");
+  cap.set_name(OwnPopulation(dataset_));
   cap.set_cap_epsilon(9);
   cap.set_reason("as agreed");
   cap.set_request_id(NewRequestId());

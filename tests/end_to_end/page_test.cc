@@ -117,7 +117,7 @@ TEST_F(PageTest, ATenantSeesItsOwnAndNothingElse) {
     EXPECT_EQ(own.status, 200) << own.body;
     EXPECT_FALSE(absl::StrContains(own.body, tenant.name)) << method;
   }
-  const std::string budget = "?name=" + dataset + "/budget";
+  const std::string budget = "?name=" + OwnPopulation(dataset);
   EXPECT_EQ(ReasonOf("/api/v1/BudgetService/GetBudget" + budget, session), "RESOURCE_NOT_FOUND");
   const HttpReply shown = Get("/api/v1/BudgetService/GetBudget" + budget, Bearer(tenant.owner_token));
   const v1::Budget expected = GetBudget(server().Owner(tenant), dataset);

@@ -88,7 +88,7 @@ TEST_F(PublicDataTest, PublicDataHasNoBudgetThatCouldRunOut) {
   ASSERT_THAT(uploaded.status, IsOk());
   EXPECT_TRUE(uploaded.value.dataset().is_public());
   v1::GetBudgetRequest budget;
-  budget.set_name(absl::StrCat(uploaded.value.dataset().name(), "/budget"));
+  budget.set_name(OwnPopulation(uploaded.value.dataset().name()));
   EXPECT_THAT(owner.Call(&v1::BudgetService::Stub::GetBudget, budget).status,
               IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
   // Far above any cap, twice: nothing is kept, so nothing runs out.

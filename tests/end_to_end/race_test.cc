@@ -47,7 +47,7 @@ class RaceTest : public ::testing::Test {
     const auto cap_epsilon = EpsilonOfUnits(terms, kAdmitted * units + units / 1000);
     EXPECT_TRUE(cap_epsilon.ok()) << cap_epsilon.status();
     v1::SetBudgetCapRequest cap;
-    cap.set_name(absl::StrCat(dataset, "/budget"));
+    cap.set_name(OwnPopulation(dataset));
     cap.set_cap_epsilon(*cap_epsilon);
     cap.set_reason("room for ten jobs");
     cap.set_request_id(NewRequestId());

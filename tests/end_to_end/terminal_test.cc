@@ -174,17 +174,18 @@ TEST_F(TerminalTest, TablesFitEightyColumns) {
   const Client owner = server().Owner(tenant);
   const std::string dataset = UploadGraph(owner, tenant.name, MakeGraph(905));
   ASSERT_EQ(server().Dpar(tenant.owner_token, {"train", dataset, "--epsilon", "1"}).exit_code, 0);
-  for (const std::vector<std::string>& arguments : std::vector<std::vector<std::string>>{{"dataset", "list"},
-                                                                                         {"job", "list"},
-                                                                                         {"budget", "show"},
-                                                                                         {"budget", "history", dataset},
-                                                                                         {"ledger", "list", dataset},
-                                                                                         {"token", "list"},
-                                                                                         {"profile", "list"},
-                                                                                         {"--help"},
-                                                                                         {"train", "--help"},
-                                                                                         {"graph", "convert", "--help"},
-                                                                                         {"predict", "--help"}}) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{"dataset", "list"},
+                                             {"job", "list"},
+                                             {"population", "show"},
+                                             {"population", "history", dataset},
+                                             {"ledger", "list", dataset},
+                                             {"token", "list"},
+                                             {"profile", "list"},
+                                             {"--help"},
+                                             {"train", "--help"},
+                                             {"graph", "convert", "--help"},
+                                             {"predict", "--help"}}) {
     TerminalCommand command(Dpar(arguments), For(tenant), 80);
     EXPECT_EQ(command.AwaitEnd(), 0) << arguments[0] << command.output();
     EXPECT_LE(WidestLine(command.output()), 100) << arguments[0] << command.output();

@@ -97,7 +97,7 @@ TEST_F(TrainingRequestTest, AnotherTenantsDatasetIsRefusedInTheVeryWordsOfAnAbse
   EXPECT_THAT(other.Call(&v1::DatasetService::Stub::GetDataset, get).status,
               IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
   v1::GetBudgetRequest budget;
-  budget.set_name(absl::StrCat(dataset_, "/budget"));
+  budget.set_name(OwnPopulation(dataset_));
   EXPECT_THAT(other.Call(&v1::BudgetService::Stub::GetBudget, budget).status,
               IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
   ExpectUntouched();

@@ -347,7 +347,7 @@ TEST_F(UploadTest, TheDigestKeyIsShownAlsoToWhoMayNotReadTheBudget) {
   EXPECT_THAT(result.out, ::testing::ContainsRegex("digest key  [0-9a-f]{64}\n"));
   EXPECT_THAT(result.out, ::testing::Not(::testing::HasSubstr("\ncap ")));
   EXPECT_THAT(result.err, ::testing::HasSubstr("its cap could not be asked for"));
-  EXPECT_THAT(result.err, ::testing::HasSubstr("dpar budget show sealed"));
+  EXPECT_THAT(result.err, ::testing::HasSubstr("dpar population show sealed"));
 }
 
 TEST_F(UploadTest, TheDigestKeyOpensTheContentDigest) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "core/certificate/digest.h"
 #include "core/graph/graph_file.h"
 #include "core/random/testing/fixed_random.h"
@@ -26,9 +27,18 @@ absl::string_view ViewOf(const std::string& data) { return data; }
 
 std::string TenantOf(const std::string& name) { return name.substr(0, name.find('/', sizeof("tenants/") - 1)); }
 
-std::string BudgetOf(const std::string& dataset) { return absl::StrCat(dataset, "/budget"); }
-
 }  // namespace
+
+std::string OwnPopulation(const std::string& dataset) {
+  return absl::StrReplaceAll(dataset, {{"/datasets/", "/populations/"}});
+}
+
+std::string PopulationOf(const Client& client, const std::string& dataset) {
+  v1::GetDatasetRequest request;
+  request.set_name(dataset);
+  const auto answer = client.Call(&v1::DatasetService::Stub::GetDataset, request);
+  return answer.status.ok() ? answer.value.population() : OwnPopulation(dataset);
+}
 
 Graph MakeGraph(uint64_t seed, const GeneratorOptions& options) {
   dpar::testing::FixedRandom random(seed);
@@ -199,7 +209,7 @@ v1::Job WaitForJob(const Client& client, const std::string& job) {
 
 v1::Budget GetBudget(const Client& client, const std::string& dataset) {
   v1::GetBudgetRequest request;
-  request.set_name(BudgetOf(dataset));
+  request.set_name(PopulationOf(client, dataset));
   const auto answer = client.Call(&v1::BudgetService::Stub::GetBudget, request);
   EXPECT_THAT(answer.status, IsOk());
   return answer.value;
@@ -207,7 +217,7 @@ v1::Budget GetBudget(const Client& client, const std::string& dataset) {
 
 std::vector<v1::LedgerEntry> LedgerEntries(const Client& client, const std::string& dataset) {
   v1::ListLedgerEntriesRequest request;
-  request.set_parent(BudgetOf(dataset));
+  request.set_parent(PopulationOf(client, dataset));
   request.set_page_size(1000);
   const auto answer = client.Call(&v1::BudgetService::Stub::ListLedgerEntries, request);
   EXPECT_THAT(answer.status, IsOk());
@@ -220,7 +230,7 @@ int64_t CountEntries(const std::vector<v1::LedgerEntry>& entries, v1::LedgerEntr
 
 v1::VerifyChainResponse VerifyChain(const Client& client, const std::string& dataset) {
   v1::VerifyChainRequest request;
-  request.set_name(BudgetOf(dataset));
+  request.set_name(PopulationOf(client, dataset));
   const auto answer = client.Call(&v1::BudgetService::Stub::VerifyChain, request);
   EXPECT_THAT(answer.status, IsOk());
   return answer.value;

@@ -63,6 +63,11 @@ bool IsTerminal(const v1::WatchJobResponse& message);
 // Follows a job to its end.
 v1::Job WaitForJob(const Client& client, const std::string& job);
 
+// The population that a dataset opened, whose id is its own.
+std::string OwnPopulation(const std::string& dataset);
+// The one that the dataset belongs to; its own once it is deleted.
+std::string PopulationOf(const Client& client, const std::string& dataset);
+// Of the dataset's population, as are the next.
 v1::Budget GetBudget(const Client& client, const std::string& dataset);
 std::vector<v1::LedgerEntry> LedgerEntries(const Client& client, const std::string& dataset);
 int64_t CountEntries(const std::vector<v1::LedgerEntry>& entries, v1::LedgerEntry::Kind kind);

@@ -151,12 +151,13 @@ std::string TextFor(const FieldDescriptor& field) {
   }
   const std::string& type = field.containing_type()->name();
   const auto is_about = [&](const char* noun) { return type.find(noun) != std::string::npos; };
-  return is_about("Upload")                                                    ? "tenants/acme/uploads/1234"
-         : is_about("Token")                                                   ? "operator/tokens/1234"
-         : is_about("Budget") || is_about("Ledger") || is_about("VerifyChain") ? "tenants/acme/datasets/demo/budget"
-         : is_about("Dataset")                                                 ? "tenants/acme/datasets/demo"
-         : is_about("Stage")                                                   ? "dp-sgd"
-                                                                               : "tenants/acme/jobs/1234";
+  return is_about("Upload")  ? "tenants/acme/uploads/1234"
+         : is_about("Token") ? "operator/tokens/1234"
+         : is_about("Budget") || is_about("Ledger") || is_about("VerifyChain") || is_about("Population")
+             ? "tenants/acme/populations/demo"
+         : is_about("Dataset") ? "tenants/acme/datasets/demo"
+         : is_about("Stage")   ? "dp-sgd"
+                               : "tenants/acme/jobs/1234";
 }
 
 void Fill(Message& message, int depth) {
@@ -277,9 +278,8 @@ void WriteHttpSeeds(const Corpus& corpus) {
 
 void WriteMarkSeeds(const Corpus& corpus) {
   Mark mark;
-  mark.content = {"tenants/acme", std::string(64, 'a')};
-  mark.budget_id = "0123456789abcdef";
-  mark.terms = {8, 1e-5, 32, 1'000'000, 50};
+  mark.population = "tenants/acme/populations/demo";
+  mark.terms = {8, 1e-5, 32, 1'000'000, 50, false};
   AddCheckpoint(mark, {1, std::string(64, 'b'), 100});
   AddCheckpoint(mark, {3, std::string(64, 'c'), 250});
   corpus.Add("mark", FormatMark(mark));

@@ -57,6 +57,7 @@ void CheckNames(const std::string& text) {
   const std::pair<const char*, absl::StatusOr<ResourceName>> resources[] = {
       {"/datasets/", ParseDatasetName("name", text)},
       {"/uploads/", ParseUploadName("name", text)},
+      {"/populations/", ParsePopulationName("name", text)},
       {"/jobs/", ParseJobName("name", text)},
       {"/tokens/", ParseTokenName("name", text)}};
   for (const auto& [collection, name] : resources) {
@@ -65,11 +66,6 @@ void CheckNames(const std::string& text) {
                 (name->name == text && text == name->tenant + collection + name->id && ValidateId("id", name->id).ok()),
             "a name is its parts");
   }
-  const absl::StatusOr<BudgetName> budget = ParseBudgetName("name", text);
-  RequireJudged(budget.status(), {Code::kInvalidArgument});
-  Require(!budget.ok() || (budget->name == text && text == budget->dataset + "/budget" &&
-                           ParseDatasetName("name", budget->dataset).ok()),
-          "a budget's name is its dataset's");
 }
 
 void CheckText(const std::string& text) {

@@ -174,12 +174,12 @@ class World {
   // What holds at the end: every ledger verifies, and every dataset can be read.
   void CheckStore() {
     const absl::Status read = database_->Read([&](Transaction& transaction) -> absl::Status {
-      const absl::StatusOr<std::vector<std::string>> budgets = AllBudgets(transaction);
-      Require(budgets.ok(), "budgets can be listed");
-      for (const std::string& budget : *budgets) {
-        const absl::StatusOr<v1::VerifyChainResponse> chain = VerifyChain(transaction, budget, {});
+      const absl::StatusOr<std::vector<std::string>> populations = AllPopulations(transaction);
+      Require(populations.ok(), "populations can be listed");
+      for (const std::string& population : *populations) {
+        const absl::StatusOr<v1::VerifyChainResponse> chain = VerifyChain(transaction, population, {});
         Require(chain.ok() && chain->intact(), "every ledger verifies");
-        Require(chain->entry_count() == 1, "an upload opens a budget and spends nothing");
+        Require(chain->entry_count() == 1, "an upload opens a population and spends nothing");
       }
       return absl::OkStatus();
     });

@@ -113,7 +113,7 @@ void Submitter::Submit(const e2e::Client& client) {
     Cancel(client);
   }
   v1::GetBudgetRequest budget;
-  budget.set_name(tenant_.dataset + "/budget");
+  budget.set_name(e2e::OwnPopulation(tenant_.dataset));
   Call(site_, client, "GetBudget", &v1::BudgetService::Stub::GetBudget, budget);
   v1::ListJobsRequest list;
   list.set_parent(tenant_.access.name);

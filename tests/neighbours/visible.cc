@@ -60,7 +60,7 @@ std::string Text(Statement statement) {
     subject.second = digest;
   }
   statement.dataset_digest = digest;
-  statement.budget_id = "budget";
+  statement.population = "population";
   statement.previous_hash = digest;
   statement.ledger_hash = digest;
   statement.entry_time_microseconds = 0;
@@ -120,12 +120,12 @@ absl::Status NeighbourServer::Upload(const Graph& graph, int64_t max_degree, con
 std::string NeighbourServer::Standing(const std::string& tenant) {
   std::string text;
   const absl::Status status = store_.database().Read([&](Transaction& t) -> absl::Status {
-    DPAR_ASSIGN_OR_RETURN(StoredDataset stored, GetDataset(t, tenant + "/datasets/d"));
-    EXPECT_EQ(std::exchange(*stored.dataset.mutable_content_digest(), "").size(), 64U);
-    stored.dataset.clear_create_time();
-    DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, GetBudget(t, stored.budget_id));
-    text = absl::StrCat("dataset: ", stored.dataset.ShortDebugString(), "\nbudget: ", budget.ShortDebugString(), "\n");
-    DPAR_ASSIGN_OR_RETURN(const std::vector<v1::LedgerEntry> entries, ListEntries(t, stored.budget_id, 0, 100));
+    DPAR_ASSIGN_OR_RETURN(v1::Dataset stored, GetDataset(t, tenant + "/datasets/d"));
+    EXPECT_EQ(std::exchange(*stored.mutable_content_digest(), "").size(), 64U);
+    stored.clear_create_time();
+    DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, GetBudget(t, stored.population()));
+    text = absl::StrCat("dataset: ", stored.ShortDebugString(), "\nbudget: ", budget.ShortDebugString(), "\n");
+    DPAR_ASSIGN_OR_RETURN(const std::vector<v1::LedgerEntry> entries, ListEntries(t, stored.population(), 0, 100));
     for (v1::LedgerEntry entry : entries) {
       entry.clear_hash();
       entry.clear_time();

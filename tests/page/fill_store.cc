@@ -37,8 +37,9 @@ std::string TenantId(int64_t dataset) { return absl::StrCat("tenant-", dataset %
 
 // A dataset's jobs, to be posted one after the other.
 struct Past {
+  int64_t number = 0;
   std::string tenant;
-  std::string budget;
+  std::string population;
   int64_t jobs = 0;
   int64_t posted = 0;
 };
@@ -51,16 +52,17 @@ absl::StatusOr<Price> PriceOf(double epsilon, const BudgetTerms& terms) {
 
 absl::Status AddDataset(Transaction& transaction, int64_t number, const BudgetTerms& terms, absl::Time start,
                         Past& past) {
+  past.number = number;
   past.tenant = absl::StrCat("tenants/", TenantId(number));
-  past.budget = absl::StrCat("budget-", number);
-  StoredDataset dataset;
-  dataset.dataset.set_name(absl::StrCat(past.tenant, "/datasets/graph-", number));
-  dataset.dataset.set_node_count(2000);
-  dataset.dataset.set_feature_count(100);
-  dataset.dataset.set_class_count(5);
-  dataset.dataset.set_content_digest(std::string(64, 'a'));
-  dataset.budget_id = past.budget;
-  DPAR_RETURN_IF_ERROR(OpenBudget(transaction, past.budget, terms, {"server", start}));
+  past.population = absl::StrCat(past.tenant, "/populations/graph-", number);
+  v1::Dataset dataset;
+  dataset.set_name(absl::StrCat(past.tenant, "/datasets/graph-", number));
+  dataset.set_node_count(2000);
+  dataset.set_feature_count(100);
+  dataset.set_class_count(5);
+  dataset.set_content_digest(std::string(64, 'a'));
+  dataset.set_population(past.population);
+  DPAR_RETURN_IF_ERROR(OpenBudget(transaction, past.population, terms, {"server", start}));
   return InsertDataset(transaction, dataset, std::numeric_limits<int64_t>::max() / 2);
 }
 
@@ -68,10 +70,10 @@ absl::Status AddDataset(Transaction& transaction, int64_t number, const BudgetTe
 absl::StatusOr<int64_t> PostSome(Transaction& transaction, Past& past, const Price& price, absl::Time start) {
   int64_t done = 0;
   for (; past.posted < past.jobs && done < kJobsAtOnce; ++past.posted, ++done) {
-    const std::string job = absl::StrCat(past.tenant, "/jobs/", past.budget, "-", past.posted);
+    const std::string job = absl::StrCat(past.tenant, "/jobs/", past.number, "-", past.posted);
     const absl::Time time = start + kPast * (static_cast<double>(past.posted) / static_cast<double>(past.jobs));
-    DPAR_RETURN_IF_ERROR(Reserve(transaction, past.budget, job, price, {"server", time}).status());
-    DPAR_RETURN_IF_ERROR(Post(transaction, past.budget, job, 1, {"worker", time}).status());
+    DPAR_RETURN_IF_ERROR(Reserve(transaction, past.population, job, price, {"server", time}).status());
+    DPAR_RETURN_IF_ERROR(Post(transaction, past.population, job, 1, {"worker", time}).status());
   }
   return done;
 }

@@ -104,7 +104,7 @@ async function testApi(server, owners) {
     await expectReason(server, 404, 'RESOURCE_NOT_FOUND', `${overview}/${query}?parent=tenants/nobody`, operator);
   }
   for (const query of ['GetSpendHistory', 'ListLedgerTail']) {
-    await expectReason(server, 404, 'RESOURCE_NOT_FOUND', `${overview}/${query}?parent=tenants/birch/datasets/patients/budget`, acme);
+    await expectReason(server, 404, 'RESOURCE_NOT_FOUND', `${overview}/${query}?parent=tenants/birch/populations/patients`, acme);
   }
   const reader = (await server.dpar(owners.acme, ['token', 'create', '--tenant', 'acme', '--role', 'member', '--scope', 'upload'])).secret;
   await expectReason(server, 403, 'SCOPE_INSUFFICIENT', `${overview}/GetOverview?parent=tenants/acme`, server.bearer(reader));

@@ -113,11 +113,11 @@ async function checkUsage(page, server) {
   assert.deepEqual(order, [...order].sort((a, b) => left(a) - left(b)), 'least left first');
 }
 
-async function checkLedger(page, server, dataset) {
-  const { entries } = await server.dpar(server.operatorToken, ['ledger', 'list', dataset]);
-  await page.goto(`${server.origin}/#scope=${encodeURIComponent(`${dataset}/budget`)}`);
+async function checkLedger(page, server, population) {
+  const { entries } = await server.dpar(server.operatorToken, ['ledger', 'list', population]);
+  await page.goto(`${server.origin}/#scope=${encodeURIComponent(population)}`);
   const expected = [...entries].reverse().map((entry) => [entry.hash, entry.sequence, entry.units]);
-  await eventually(`the ledger of ${dataset} is shown`, async () => {
+  await eventually(`the ledger of ${population} is shown`, async () => {
     const shown = await page.locator('#ledger-rows tr[data-entry]').evaluateAll((rows) => rows.map((row) =>
       [row.dataset.hash, ...[...row.querySelectorAll('data')].slice(0, 2).map((data) => Number(data.value))]));
     return JSON.stringify(shown) === JSON.stringify(expected);
@@ -125,14 +125,14 @@ async function checkLedger(page, server, dataset) {
 }
 
 async function checkHealth(page, server) {
-  const { entries } = await server.dpar(server.operatorToken, ['ledger', 'list', 'tenants/acme/datasets/social']);
+  const { entries } = await server.dpar(server.operatorToken, ['ledger', 'list', 'tenants/acme/populations/social']);
   assert.ok(entries.length > 0);
   await page.getByText('Serving', { exact: true }).waitFor();
   await page.locator('#health .tile', { hasText: 'Hash chains' }).getByText('3 of 3 chains intact').waitFor();
   const { budgets } = await server.dpar(server.operatorToken, ['ledger', 'list']);
   let count = 0;
   for (const { name } of budgets) {
-    count += (await server.dpar(server.operatorToken, ['ledger', 'list', name.replace(/\/budget$/, '')])).entries.length;
+    count += (await server.dpar(server.operatorToken, ['ledger', 'list', name])).entries.length;
   }
   await page.locator(`#health .tile:has-text("Ledger") data[value="${count}"]`).waitFor();
 }
@@ -159,7 +159,7 @@ async function checkProgress(page, server, owner) {
   });
   const values = [...seen].map(Number);
   assert.deepEqual(values, [...values].sort((a, b) => a - b), 'and only forward');
-  await page.locator('#usage-rows tr[data-budget$="social/budget"] .reserved-amount data:not([value="0"])').waitFor();
+  await page.locator('#usage-rows tr[data-budget$="populations/social"] .reserved-amount data:not([value="0"])').waitFor();
 }
 
 async function endLiveJobs(server, owner) {
@@ -172,7 +172,7 @@ async function endLiveJobs(server, owner) {
 async function checkCertificate(page, server, owner) {
   const { jobs } = await server.dpar(owner, ['job', 'list']);
   const job = jobs.find(({ state, dataset }) => state === 'succeeded' && dataset.endsWith('/social'));
-  await page.goto(`${server.origin}/#scope=${encodeURIComponent('tenants/acme/datasets/social/budget')}`);
+  await page.goto(`${server.origin}/#scope=${encodeURIComponent('tenants/acme/populations/social')}`);
   await page.locator(`button[data-certificate="view"][data-job="${job.name}"]`).click();
   const text = page.locator('#certificate-text');
   await eventually('the statement is shown', async () => (await text.textContent()).includes('in-toto'));
@@ -195,13 +195,13 @@ async function checkKeyboard(page, server) {
   await page.keyboard.press('Tab');
   await page.keyboard.press('Tab');
   const chosen = () => page.evaluate(() => document.activeElement.getAttribute('data-scope'));
-  assert.equal(await chosen(), 'tenants/acme/datasets/social/budget');
+  assert.equal(await chosen(), 'tenants/acme/populations/social');
   const ring = await page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);
   assert.equal(ring, 'solid', 'the focus is seen');
   await page.keyboard.press('Enter');
   await page.locator('#history-scope', { hasText: 'acme/social' }).waitFor();
-  await page.locator('button[data-scope$="social/budget"][aria-pressed="true"]').waitFor();
-  assert.equal(await chosen(), 'tenants/acme/datasets/social/budget', 'the focus outlives a refresh');
+  await page.locator('button[data-scope$="populations/social"][aria-pressed="true"]').waitFor();
+  assert.equal(await chosen(), 'tenants/acme/populations/social', 'the focus outlives a refresh');
   await page.locator('#history-chart .line-cap').waitFor({ state: 'attached' });
   await page.locator('#filter').fill('%_');
   await page.locator('#usage-error', { hasText: 'filter must be' }).waitFor();
@@ -212,10 +212,10 @@ async function checkKeyboard(page, server) {
 async function checkTenant(browser, server, owner) {
   const page = await openSignedIn(browser, server, owner);
   const names = await page.locator('#usage-rows tr[data-budget]').evaluateAll((rows) => rows.map((row) => row.dataset.budget));
-  assert.deepEqual(names, ['tenants/birch/datasets/patients/budget']);
-  await page.goto(`${server.origin}/#scope=${encodeURIComponent('tenants/acme/datasets/social/budget')}`);
+  assert.deepEqual(names, ['tenants/birch/populations/patients']);
+  await page.goto(`${server.origin}/#scope=${encodeURIComponent('tenants/acme/populations/social')}`);
   for (const panel of ['history', 'ledger']) {
-    await page.locator(`#${panel}-error`, { hasText: 'tenants/acme/datasets/social/budget' }).waitFor();
+    await page.locator(`#${panel}-error`, { hasText: 'tenants/acme/populations/social' }).waitFor();
   }
   assert.equal(await page.locator('#ledger-rows tr[data-entry]').count(), 0);
   await page.goto(`${server.origin}/#scope=tenants%2Facme`);
@@ -284,7 +284,7 @@ async function checkMany(browser) {
     assert.ok(Math.abs(Number(health.ledger_entry_count) - entries) <= 2, health.ledger_entry_count);
     await page.locator('#rows').selectOption('1000');
     await page.locator('#usage-rows tr[data-budget]').nth(datasets - 1).waitFor();
-    await page.locator('#usage-total', { hasText: 'of 1\u2009000 datasets' }).waitFor();
+    await page.locator('#usage-total', { hasText: 'of 1\u2009000 populations' }).waitFor();
     const rendered = await page.evaluate(() => Math.max(...performance.getEntriesByName('usage-rendered').map(({ duration }) => duration)));
     start = Date.now();
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
@@ -292,7 +292,7 @@ async function checkMany(browser) {
     await page.locator('#rows').selectOption('25');
     await page.locator('#filter').fill('tenant-3/graph-3');
     const matching = Array.from({ length: datasets }, (_, i) => i).filter((i) => i % 10 === 3 && `graph-${i}`.startsWith('graph-3')).length;
-    await page.locator('#usage-total', { hasText: `of ${matching} datasets` }).waitFor();
+    await page.locator('#usage-total', { hasText: `of ${matching} populations` }).waitFor();
     await checkPaging(page, server);
     for (const method of ['GetOverview', 'ListUsage', 'ListLedgerTail', 'ListRecentJobs', 'GetSpendHistory']) {
       start = Date.now();
@@ -310,7 +310,7 @@ async function checkMany(browser) {
 }
 
 async function checkPaging(page, server) {
-  const parent = 'tenants/tenant-0/datasets/graph-0/budget';
+  const parent = 'tenants/tenant-0/populations/graph-0';
   await page.goto(`${server.origin}/#scope=${encodeURIComponent(parent)}`);
   const sequences = () => page.locator('#ledger-rows tr[data-entry]').evaluateAll((rows) => rows.map((row) => Number(row.dataset.entry.split(' ')[1])));
   const from = (first) => Array.from({ length: 25 }, (_, i) => first - i);
@@ -361,7 +361,7 @@ async function main() {
     await step('health is that of the ledger', () => checkHealth(page, server));
     await step('what needs attention is told', () => checkAttention(page));
     await step('every figure of the table is that of dpar', () => checkUsage(page, server));
-    await step('every entry of a ledger is that of dpar', () => checkLedger(page, server, 'tenants/birch/datasets/patients'));
+    await step('every entry of a ledger is that of dpar', () => checkLedger(page, server, 'tenants/birch/populations/patients'));
     await step('a certificate is shown, and downloaded as it was signed', () => checkCertificate(page, server, owners.acme));
     await step('the keyboard is enough', () => checkKeyboard(page, server));
     await step('progress moves', () => checkProgress(page, server, owners.acme));

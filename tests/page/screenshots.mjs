@@ -12,7 +12,7 @@ export async function takeScreenshots({ browser, server, owners, directory, open
   for (const colorScheme of ['light', 'dark']) {
     for (const [width, height] of SIZES) {
       const page = await openSignedIn(browser, server, server.operatorToken, { colorScheme, viewport: { width, height }, deviceScaleFactor: 1 });
-      await page.goto(`${server.origin}/#scope=tenants%2Ftenant-4%2Fdatasets%2Fgraph-4%2Fbudget`);
+      await page.goto(`${server.origin}/#scope=tenants%2Ftenant-4%2Fpopulations%2Fgraph-4`);
       await page.locator('#jobs-rows progress[value]').first().waitFor();
       await eventually('all is computed', async () => await page.getByText('computing…').count() === 0);
       await eventually('chains are verified', async () => await page.getByText('12 of 12 chains intact').count() === 1);
@@ -24,7 +24,7 @@ export async function takeScreenshots({ browser, server, owners, directory, open
         await page.locator('#history-scope', { hasText: 'all' }).waitFor();
         await page.locator('#history-chart .line-2').first().waitFor({ state: 'attached' });
         await page.locator('#history').screenshot({ path: join(directory, 'history-all.png') });
-        await page.goto(`${server.origin}/#scope=tenants%2Facme%2Fdatasets%2Fsocial%2Fbudget`);
+        await page.goto(`${server.origin}/#scope=tenants%2Facme%2Fpopulations%2Fsocial`);
         await page.locator('button[data-certificate="view"]').first().click();
         await eventually('the statement is shown', async () => (await page.locator('#certificate-text').textContent()).includes('in-toto'));
         await page.setViewportSize({ width: 1280, height: 800 });

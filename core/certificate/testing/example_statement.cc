@@ -58,7 +58,7 @@ Statement ExampleStatement(v1::TrainingSpec spec) {
   if (statement.is_public) {
     return statement;
   }
-  statement.budget = "tenants/acme/datasets/cora/budget";
+  statement.population = "tenants/acme/populations/citations";
   statement.ledger_sequence = 5;
   statement.cap_epsilon = terms.cap_epsilon;
   statement.cap_delta = terms.cap_delta;
@@ -67,7 +67,6 @@ Statement ExampleStatement(v1::TrainingSpec spec) {
   statement.cap_units = terms.cap_units;
   statement.units_before = 1234567;
   statement.accountant_epsilon = EventEpsilon(statement.plan.event(), statement.plan.delta()).value();
-  statement.budget_id = "0123456789abcdef";
   statement.previous_hash = Sha256Hex("the entry before");
   statement.entry_time_microseconds = 1767323045123456;
   statement.entry_actor = "worker";
@@ -88,7 +87,7 @@ void Reprice(Statement& statement) {
 }
 
 void RehashEntry(Statement& statement) {
-  statement.ledger_hash = ChainedEntryHash({.budget_id = statement.budget_id,
+  statement.ledger_hash = ChainedEntryHash({.population = statement.population,
                                             .previous_hash = statement.previous_hash,
                                             .sequence = statement.ledger_sequence,
                                             .time_microseconds = statement.entry_time_microseconds,

@@ -19,6 +19,7 @@
 namespace dpar::testing {
 
 inline constexpr double kDelta = 1e-5;
+inline constexpr char kPopulation[] = "tenants/acme/populations/b";
 inline const EntryContext kContext = {"worker", absl::FromUnixSeconds(1'800'000'000)};
 
 inline std::string Reason(const absl::Status& status) {
@@ -26,11 +27,11 @@ inline std::string Reason(const absl::Status& status) {
   return info.has_value() ? info->reason() : "";
 }
 
-// Budget "b" with a cap of epsilon 4.
+// Population "b" with a cap of epsilon 4.
 class LedgerFixture : public ::testing::TestWithParam<Engine> {
  protected:
   void SetUp() override {
-    ASSERT_TRUE(Write([&](Transaction& t) { return OpenBudget(t, "b", terms_, kContext); }).ok());
+    ASSERT_TRUE(Write([&](Transaction& t) { return OpenBudget(t, kPopulation, terms_, kContext); }).ok());
   }
 
   // One Gaussian job that costs exactly `epsilon` at kDelta.
@@ -39,21 +40,21 @@ class LedgerFixture : public ::testing::TestWithParam<Engine> {
   }
   absl::Status Write(const std::function<absl::Status(Transaction&)>& body) { return store_.database().Write(body); }
   absl::Status ReserveJob(const std::string& job, double epsilon) {
-    return Write([&](Transaction& t) { return Reserve(t, "b", job, PriceOf(epsilon), kContext).status(); });
+    return Write([&](Transaction& t) { return Reserve(t, kPopulation, job, PriceOf(epsilon), kContext).status(); });
   }
   absl::Status PostJob(const std::string& job) {
-    return Write([&](Transaction& t) { return Post(t, "b", job, 1, kContext).status(); });
+    return Write([&](Transaction& t) { return Post(t, kPopulation, job, 1, kContext).status(); });
   }
   absl::Status VoidJob(const std::string& job) {
-    return Write([&](Transaction& t) { return VoidOrPost(t, "b", job, 0, "cancelled", kContext).status(); });
+    return Write([&](Transaction& t) { return VoidOrPost(t, kPopulation, job, 0, "cancelled", kContext).status(); });
   }
   absl::Status DebitUnits(int64_t units) {
-    return Write([&](Transaction& t) { return Debit(t, "b", units, "spent elsewhere", kContext).status(); });
+    return Write([&](Transaction& t) { return Debit(t, kPopulation, units, "spent elsewhere", kContext).status(); });
   }
   v1::Budget Budget() {
     v1::Budget budget;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(budget, GetBudget(t, "b"));
+                  DPAR_ASSIGN_OR_RETURN(budget, GetBudget(t, kPopulation));
                   return absl::OkStatus();
                 }).ok());
     return budget;
@@ -61,7 +62,7 @@ class LedgerFixture : public ::testing::TestWithParam<Engine> {
   v1::VerifyChainResponse Verify(const std::vector<EntryPosition>& checkpoints = {}) {
     v1::VerifyChainResponse response;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(response, VerifyChain(t, "b", checkpoints));
+                  DPAR_ASSIGN_OR_RETURN(response, VerifyChain(t, kPopulation, checkpoints));
                   return absl::OkStatus();
                 }).ok());
     return response;
@@ -69,7 +70,7 @@ class LedgerFixture : public ::testing::TestWithParam<Engine> {
   std::vector<v1::LedgerEntry> Entries() {
     std::vector<v1::LedgerEntry> entries;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(entries, ListEntries(t, "b", 0, 1000));
+                  DPAR_ASSIGN_OR_RETURN(entries, ListEntries(t, kPopulation, 0, 1000));
                   return absl::OkStatus();
                 }).ok());
     return entries;

@@ -1,4 +1,4 @@
-// Spend over time, of all, of a tenant or of a dataset.
+// Spend over time, of all, of a tenant or of a population.
 import { call } from './api.js';
 import { spendChart } from './chart.js';
 import { byId, el, replaceKeepingFocus } from './dom.js';

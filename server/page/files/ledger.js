@@ -1,4 +1,4 @@
-// The ledger's tail, page by page for one dataset, and the certificates of posted entries.
+// The ledger's tail, page by page for one population, and the certificates of posted entries.
 import { call } from './api.js';
 import { byId, cell, el, emptyRow, figure, replaceKeepingFocus, rowHead } from './dom.js';
 import { epsilon, grouped, label, moment, shortName } from './format.js';
@@ -6,7 +6,7 @@ import { epsilon, grouped, label, moment, shortName } from './format.js';
 const COLUMNS = 9;
 // Of one page; a phone shows fewer.
 const shown = () => (matchMedia('(max-width: 640px)').matches ? 10 : 25);
-const SIGNS = { OPEN: '○', RESERVE: '◌', POST: '●', VOID: '×', ADJUST: '±', DEBIT: '−' };
+const SIGNS = { OPEN: '○', RESERVE: '◌', POST: '●', VOID: '×', ADJUST: '±', DEBIT: '−', MERGE: '⊕', INHERIT: '◉', CLOSE: '■' };
 
 function kind(name) {
   return el('span', { class: `kind ${label(name)}` }, el('span', { 'aria-hidden': 'true' }, `${SIGNS[name] ?? '?'} `), label(name));
@@ -23,11 +23,11 @@ function row(tail) {
   const { budget, entry } = tail;
   return el('tr', { role: 'row', 'data-entry': `${budget} ${entry.sequence}`, 'data-hash': entry.hash },
     rowHead('Time (UTC)', { class: 'stamp' }, el('time', { datetime: entry.time }, moment(entry.time))),
-    cell('Tenant / dataset', { class: 'name' }, shortName(budget)),
+    cell('Tenant / population', { class: 'name' }, shortName(budget)),
     cell('Sequence', { class: 'number' }, figure(entry.sequence, grouped(entry.sequence))),
     cell('Kind', {}, kind(entry.kind)),
     cell('Units', { class: 'number' }, figure(entry.units, grouped(entry.units))),
-    cell('ε', { class: 'number' }, entry.kind === 'DEBIT' ? '–' : figure(entry.epsilon, epsilon(entry.epsilon))),
+    cell('ε', { class: 'number' }, entry.kind === 'DEBIT' || entry.kind === 'CLOSE' ? '–' : figure(entry.epsilon, epsilon(entry.epsilon))),
     cell('Job or reason', { class: 'name' }, [entry.job && shortName(entry.job), entry.reason].filter(Boolean).join(': ') || '–'),
     cell('Hash', {}, el('code', { class: 'hash', title: entry.hash }, entry.hash.slice(0, 12), el('span', { class: 'visually-hidden' }, entry.hash.slice(12)))),
     cell('Certificate', { class: tail.has_certificate ? 'buttons' : 'none' }, certificate(tail)));

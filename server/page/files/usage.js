@@ -1,4 +1,4 @@
-// The table tenant by dataset: sorted, filtered and paged by the server.
+// The table tenant by population: sorted, filtered and paged by the server.
 import { call } from './api.js';
 import { budgetBar, sparkline } from './chart.js';
 import { byId, cell, el, emptyRow, figure, replaceKeepingFocus, rowHead } from './dom.js';
@@ -38,6 +38,15 @@ function lastJob({ last_job: job }) {
     el('time', { class: 'quiet', datetime: job.time, title: `${moment(job.time)} UTC` }, ago(job.time)));
 }
 
+// Several datasets, or one of another name, each with what its jobs have posted.
+function datasets({ budget, datasets: all }) {
+  if (!all || (all.length === 1 && parts(all[0].dataset).id === parts(budget.name).id && !all[0].deleted)) return false;
+  const share = ({ posted_units: posted }) => percent(budget.cap_units > 0 ? 100 * posted / budget.cap_units : 0);
+  return el('ul', { class: 'quiet versions', 'aria-label': `Datasets of ${parts(budget.name).id}` }, ...all.map((one) =>
+    el('li', { 'data-dataset': one.dataset }, `${parts(one.dataset).id} `, figure(one.posted_units, share(one)),
+      one.deleted && el('span', { class: 'tag' }, 'deleted'))));
+}
+
 function row(usage, chosen) {
   const { budget } = usage;
   const { tenant, id } = parts(budget.name);
@@ -45,11 +54,12 @@ function row(usage, chosen) {
   const properties = { role: 'row', 'data-budget': budget.name, class: used > 80 ? 'high' : undefined };
   return el('tr', properties,
     rowHead('', { class: 'name' }, scopeButton(`tenants/${tenant}`, chosen, tenant, `all of ${tenant}`), el('span', { class: 'quiet' }, ' / '),
-      scopeButton(budget.name, chosen, id, id), usage.dataset_deleted && el('span', { class: 'tag' }, 'deleted'),
+      scopeButton(budget.name, chosen, id, id),
       budget.frozen_reason && el('span', { class: 'tag', title: budget.frozen_reason }, 'frozen'),
+      budget.closed_reason && el('span', { class: 'tag', title: budget.closed_reason }, 'closed'),
       usage.fault && el('span', { class: 'tag', title: usage.fault }, 'unreadable'),
       budget.max_degree && el('span', { class: 'tag', title: `The cap is about graphs in which no node has more than ${grouped(budget.max_degree)} neighbours` },
-        `degrees to ${grouped(budget.max_degree)}`)),
+        `degrees to ${grouped(budget.max_degree)}`), datasets(usage)),
     cell('Cap ε', { class: 'number' }, figure(budget.cap_epsilon, epsilon(budget.cap_epsilon)),
       el('span', { class: 'quiet below' }, `δ ${epsilon(budget.cap_delta)}, order ${budget.order}`)),
     cell('Equivalent ε spent', { class: 'number' }, ...equivalent(usage)),
@@ -124,14 +134,14 @@ export class UsagePanel {
     if (data === this.shown && chosen === this.shownScope && this.shownAt === start) return this.age();
     performance.mark('usage-arrived');
     const rows = (data.usage ?? []).map((usage) => row(usage, chosen));
-    if (rows.length === 0) rows.push(emptyRow(COLUMNS, this.filter === '' ? 'There is no private dataset yet.' : 'No dataset matches.'));
+    if (rows.length === 0) rows.push(emptyRow(COLUMNS, this.filter === '' ? 'There is no private dataset yet.' : 'No population or dataset matches.'));
     replaceKeepingFocus(byId('usage-rows'), ...rows);
     performance.measure('usage-rendered', 'usage-arrived');
     [this.shown, this.shownScope, this.shownAt] = [data, chosen, start];
     const first = Number(start || 0);
     const total = Number(data.total_size);
     byId('usage-total').textContent = total === 0 ? '' :
-      `${grouped(first + 1)} to ${grouped(first + (data.usage ?? []).length)} of ${plural(total, 'dataset', 'datasets')}, least left first`;
+      `${grouped(first + 1)} to ${grouped(first + (data.usage ?? []).length)} of ${plural(total, 'population', 'populations')}, least left first`;
     byId('usage-next').disabled = this.next === '';
     byId('usage-back').disabled = this.starts.length === 1;
   }

@@ -26,9 +26,9 @@ class QueueFixture : public ::testing::TestWithParam<Engine> {
   void SetUp() override { AddTenant("acme"); }
 
   void AddTenant(const std::string& tenant) {
-    StoredDataset dataset;
-    dataset.dataset.set_name(absl::StrCat("tenants/", tenant, "/datasets/d"));
-    dataset.dataset.set_is_public(true);
+    v1::Dataset dataset;
+    dataset.set_name(absl::StrCat("tenants/", tenant, "/datasets/d"));
+    dataset.set_is_public(true);
     ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
                   DPAR_RETURN_IF_ERROR(InsertTenant(t, tenant, "k", kNow));
                   return InsertDataset(t, dataset, 10);

@@ -80,9 +80,9 @@ class WatchHubTest : public ::testing::Test {
     database_ = std::make_unique<CountingDatabase>(*sqlite_);
     witness_ = std::make_unique<Witness>(*database_, root_ + "/witness");
     hub_ = std::make_unique<WatchHub>(*database_, board_, *witness_, kPatience);
-    StoredDataset dataset;
-    dataset.dataset.set_name(kDataset);
-    dataset.dataset.set_is_public(true);
+    v1::Dataset dataset;
+    dataset.set_name(kDataset);
+    dataset.set_is_public(true);
     Write([&](Transaction& t) { return InsertTenant(t, "acme", "key", absl::Now()); });
     Write([&](Transaction& t) { return InsertDataset(t, dataset, 10); });
     AddJob(kJob);

@@ -7,8 +7,8 @@
 
 namespace dpar::testing {
 
-void LoseBudget(TemporaryStore& store, Engine engine, const std::string& budget_id) {
-  const std::string sql = absl::StrCat("DELETE FROM budgets WHERE id = '", budget_id, "'");
+void LoseBudget(TemporaryStore& store, Engine engine, const std::string& population) {
+  const std::string sql = absl::StrCat("DELETE FROM populations WHERE name = '", population, "'");
   if (engine == Engine::kSqlite) {
     // A connection that does not ask for it has no foreign keys.
     sqlite3* raw = nullptr;
@@ -20,7 +20,7 @@ void LoseBudget(TemporaryStore& store, Engine engine, const std::string& budget_
   ASSERT_TRUE(store.database()
                   .Write([&](Transaction& t) -> absl::Status {
                     DPAR_RETURN_IF_ERROR(
-                        t.Execute("ALTER TABLE datasets DROP CONSTRAINT datasets_budget_id_fkey", {}).status());
+                        t.Execute("ALTER TABLE datasets DROP CONSTRAINT datasets_population_fkey", {}).status());
                     return t.Execute(sql, {}).status();
                   })
                   .ok());

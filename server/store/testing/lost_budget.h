@@ -8,7 +8,7 @@
 
 namespace dpar::testing {
 
-void LoseBudget(TemporaryStore& store, Engine engine, const std::string& budget_id);
+void LoseBudget(TemporaryStore& store, Engine engine, const std::string& population);
 
 }  // namespace dpar::testing
 

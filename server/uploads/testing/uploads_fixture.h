@@ -130,8 +130,9 @@ class UploadsTest : public ::testing::TestWithParam<Engine> {
     return ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/" + id); }).status();
   }
   std::string BudgetOf(const std::string& id) {
-    return ReadFrom(*database_, [&](Transaction& t) { return DatasetBudget(t, "tenants/acme/datasets/" + id); })
-        .value();
+    return ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/" + id); })
+        .value()
+        .population();
   }
   std::vector<std::string> FilesBelow(const std::string& kind) const {
     std::vector<std::string> files;

@@ -36,12 +36,12 @@ class WitnessFixture : public ::testing::TestWithParam<Engine> {
     root_ = pattern;
     const auto made = Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(InsertTenant(t, "acme", std::string(32, 'k'), kWitnessTime));
-      DPAR_RETURN_IF_ERROR(OpenBudget(t, "b", terms_, {"server", kWitnessTime}));
-      DPAR_RETURN_IF_ERROR(RememberContent(t, content_.tenant, content_.digest, "b"));
-      StoredDataset dataset;
-      dataset.dataset.set_name("tenants/acme/datasets/d");
-      dataset.dataset.set_content_digest(std::string(64, 'c'));
-      dataset.budget_id = "b";
+      DPAR_RETURN_IF_ERROR(OpenBudget(t, kPopulation, terms_, {"server", kWitnessTime}));
+      DPAR_RETURN_IF_ERROR(RememberContent(t, "tenants/acme", std::string(64, 'a'), kPopulation));
+      v1::Dataset dataset;
+      dataset.set_name("tenants/acme/datasets/d");
+      dataset.set_content_digest(std::string(64, 'c'));
+      dataset.set_population(kPopulation);
       return InsertDataset(t, dataset, 10);
     });
     ASSERT_TRUE(made.ok()) << made;
@@ -71,15 +71,15 @@ class WitnessFixture : public ::testing::TestWithParam<Engine> {
       stored.job.set_name(Name(job));
       stored.job.mutable_spec()->set_dataset("tenants/acme/datasets/d");
       stored.job.mutable_plan()->set_steps(1);
-      stored.budget_id = std::string("b");
-      DPAR_RETURN_IF_ERROR(Reserve(t, "b", Name(job), PriceOf(epsilon), {"token", kWitnessTime}).status());
+      stored.population = kPopulation;
+      DPAR_RETURN_IF_ERROR(Reserve(t, kPopulation, Name(job), PriceOf(epsilon), {"token", kWitnessTime}).status());
       return Enqueue(t, stored);
     });
   }
   // Posts and ends it, as a worker does after a failure that is charged.
   absl::Status Finish(const std::string& job) {
     return Write([&](Transaction& t) -> absl::Status {
-      DPAR_RETURN_IF_ERROR(Post(t, "b", Name(job), 1, {"worker", kWitnessTime}).status());
+      DPAR_RETURN_IF_ERROR(Post(t, kPopulation, Name(job), 1, {"worker", kWitnessTime}).status());
       return End(t, Name(job), v1::Job::FAILED, "it failed", kWitnessTime);
     });
   }
@@ -90,12 +90,12 @@ class WitnessFixture : public ::testing::TestWithParam<Engine> {
   absl::Status Cover(const std::string& job) { return witness_->CoverJobs({Name(job)}); }
 
   Account AccountNow() {
-    return ReadFrom(store_.database(), [](Transaction& t) { return LoadAccount(t, "b"); }).value();
+    return ReadFrom(store_.database(), [](Transaction& t) { return LoadAccount(t, kPopulation); }).value();
   }
   v1::Job Job(const std::string& job) {
     return ReadFrom(store_.database(), [&](Transaction& t) { return GetJob(t, Name(job)); }).value().job;
   }
-  std::optional<Mark> MarkNow() { return witness_->marks().Read(content_).value(); }
+  std::optional<Mark> MarkNow() { return witness_->marks().Read(kPopulation).value(); }
 
   // Makes the store what it was when the account was `then`, as far as the ledger goes: later entries vanish, and jobs
   // that posted since are queued again.
@@ -103,37 +103,38 @@ class WitnessFixture : public ::testing::TestWithParam<Engine> {
     const absl::Status status = Write([&](Transaction& t) -> absl::Status {
       DPAR_RETURN_IF_ERROR(
           t.Execute("UPDATE jobs SET state = 1, end_time = NULL, failure = '' WHERE name IN (SELECT job "
-                    "FROM ledger_entries WHERE budget_id = $1 AND kind IN (3, 4) AND sequence > $2)",
-                    {"b", then.head_sequence})
+                    "FROM ledger_entries WHERE population = $1 AND kind IN (3, 4) AND sequence > $2)",
+                    {kPopulation, then.head_sequence})
               .status());
-      DPAR_RETURN_IF_ERROR(t.Execute("DELETE FROM jobs WHERE name IN (SELECT job FROM ledger_entries WHERE budget_id = "
-                                     "$1 AND kind = 2 AND sequence > $2)",
-                                     {"b", then.head_sequence})
-                               .status());
       DPAR_RETURN_IF_ERROR(
-          t.Execute("DELETE FROM ledger_entries WHERE budget_id = $1 AND sequence > $2", {"b", then.head_sequence})
+          t.Execute("DELETE FROM jobs WHERE name IN (SELECT job FROM ledger_entries WHERE population = "
+                    "$1 AND kind = 2 AND sequence > $2)",
+                    {kPopulation, then.head_sequence})
               .status());
+      DPAR_RETURN_IF_ERROR(t.Execute("DELETE FROM ledger_entries WHERE population = $1 AND sequence > $2",
+                                     {kPopulation, then.head_sequence})
+                               .status());
       return t
           .Execute(
-              "UPDATE budgets SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
-              "live_events = $6, head_sequence = $7, head_hash = $8, frozen_reason = '' WHERE id = $1",
-              {"b", then.terms.cap_epsilon, then.terms.cap_units, then.posted_units, then.reserved_units,
-               then.live_events, then.head_sequence, then.head_hash})
+              "UPDATE populations SET cap_epsilon = $2, cap_units = $3, posted_units = $4, reserved_units = $5, "
+              "live_events = $6, head_sequence = $7, head_hash = $8, frozen_reason = '', closed_reason = $9, "
+              "merged_into = $10 WHERE name = $1",
+              {kPopulation, then.terms.cap_epsilon, then.terms.cap_units, then.posted_units, then.reserved_units,
+               then.live_events, then.head_sequence, then.head_hash, then.closed_reason, then.merged_into})
           .status();
     });
     ASSERT_TRUE(status.ok()) << status;
   }
   absl::StatusOr<Thawed> ThawNow() {
-    return Thaw(store_.database(), witness_->marks(), "b", "restored a backup", {"server", kWitnessTime});
+    return Thaw(store_.database(), witness_->marks(), kPopulation, "restored a backup", {"server", kWitnessTime});
   }
   void ExpectIntact() {
-    const auto chain = ReadFrom(store_.database(), [](Transaction& t) { return VerifyChain(t, "b", {}); });
+    const auto chain = ReadFrom(store_.database(), [](Transaction& t) { return VerifyChain(t, kPopulation, {}); });
     ASSERT_TRUE(chain.ok()) << chain.status();
     EXPECT_TRUE(chain->intact()) << chain->fault();
   }
   std::string root_;
   int failures_ = 0;
-  const Content content_ = {"tenants/acme", std::string(64, 'a')};
   const BudgetTerms terms_ = *MakeBudgetTerms(4, kDelta);
   TemporaryStore store_{GetParam()};
   std::unique_ptr<Witness> witness_;

@@ -33,7 +33,7 @@ inline constexpr int64_t kLongRun = 20'000;
 
 inline constexpr char kDataset[] = "tenants/acme/datasets/d";
 inline constexpr char kJob[] = "tenants/acme/jobs/j";
-inline constexpr char kBudget[] = "b";
+inline constexpr char kPopulation[] = "tenants/acme/populations/b";
 inline constexpr JobLimits kLimits = {.max_job_bytes = int64_t{8} << 30, .threads = 2};
 
 class WorkerFixture : public ::testing::Test {
@@ -41,7 +41,7 @@ class WorkerFixture : public ::testing::Test {
   void SetUp() override {
     ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
                   DPAR_RETURN_IF_ERROR(InsertTenant(t, "acme", "k", absl::Now()));
-                  return OpenBudget(t, kBudget, *MakeBudgetTerms(8, 1e-5), {"server", absl::Now()});
+                  return OpenBudget(t, kPopulation, *MakeBudgetTerms(8, 1e-5), {"server", absl::Now()});
                 }).ok());
     AddDataset(kDataset, {.nodes = 300, .features = 40}, /*is_public=*/false);
   }
@@ -54,16 +54,16 @@ class WorkerFixture : public ::testing::Test {
     const std::string file = store_.directory().DatasetFile(name);
     ASSERT_TRUE(MakeParentDirectory(file).ok());
     ASSERT_TRUE(WriteSealedGraph(file, graph).ok());
-    StoredDataset dataset;
-    dataset.dataset.set_name(name);
-    dataset.dataset.set_is_public(is_public);
-    dataset.dataset.set_node_count(graph.sizes.node_count);
-    dataset.dataset.set_feature_count(graph.sizes.feature_count);
-    dataset.dataset.set_class_count(graph.sizes.class_count);
-    dataset.dataset.set_content_digest(std::string(64, 'a'));
-    dataset.budget_id = is_public ? std::string() : std::string(kBudget);
-    dataset.dataset.set_edge_bound(graph.edge_count() + 1);
-    dataset.dataset.set_entry_bound(static_cast<int64_t>(graph.features.columns.size()) + 1);
+    v1::Dataset dataset;
+    dataset.set_name(name);
+    dataset.set_is_public(is_public);
+    dataset.set_node_count(graph.sizes.node_count);
+    dataset.set_feature_count(graph.sizes.feature_count);
+    dataset.set_class_count(graph.sizes.class_count);
+    dataset.set_content_digest(std::string(64, 'a'));
+    dataset.set_population(is_public ? "" : kPopulation);
+    dataset.set_edge_bound(graph.edge_count() + 1);
+    dataset.set_entry_bound(static_cast<int64_t>(graph.features.columns.size()) + 1);
     ASSERT_TRUE(Write([&](Transaction& t) { return InsertDataset(t, dataset, 10); }).ok());
   }
 
@@ -182,11 +182,12 @@ class WorkerFixture : public ::testing::Test {
   std::vector<v1::LedgerEntry::Kind> Kinds() {
     std::vector<v1::LedgerEntry::Kind> kinds;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
-                  DPAR_ASSIGN_OR_RETURN(const std::vector<v1::LedgerEntry> entries, ListEntries(t, kBudget, 0, 100));
+                  DPAR_ASSIGN_OR_RETURN(const std::vector<v1::LedgerEntry> entries,
+                                        ListEntries(t, kPopulation, 0, 100));
                   for (const v1::LedgerEntry& entry : entries) {
                     kinds.push_back(entry.kind());
                   }
-                  DPAR_ASSIGN_OR_RETURN(const v1::VerifyChainResponse chain, VerifyChain(t, kBudget, {}));
+                  DPAR_ASSIGN_OR_RETURN(const v1::VerifyChainResponse chain, VerifyChain(t, kPopulation, {}));
                   EXPECT_TRUE(chain.intact()) << chain.fault();
                   return absl::OkStatus();
                 }).ok());
@@ -197,7 +198,7 @@ class WorkerFixture : public ::testing::Test {
     v1::LedgerEntry last;
     EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
                   DPAR_ASSIGN_OR_RETURN(const std::vector<v1::LedgerEntry> entries,
-                                        ListEntriesBefore(t, kBudget, int64_t{1} << 40, 1));
+                                        ListEntriesBefore(t, kPopulation, int64_t{1} << 40, 1));
                   last = entries.at(0);
                   return absl::OkStatus();
                 }).ok());
