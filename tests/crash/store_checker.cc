@@ -203,8 +203,9 @@ void StoreChecker::CheckOutput(const JobRecord& record, const VerifyingKey& key)
   }
   const std::string& name = record.stored.job.name();
   const JobOutput& output = *record.output;
+  std::vector<std::string> files;
   for (const auto& [file_name, file] : output.files) {
-    const std::string path = directory_.ModelFile(name, output.lease, file_name);
+    const std::string path = files.emplace_back(directory_.ModelFile(name, output.lease, file_name));
     const absl::StatusOr<std::string> actual = Sha256File(path);
     if (!actual.ok() || *actual != file.sha256) {
       Fault(absl::StrCat(path, " is missing or is not what was released"));
@@ -222,7 +223,7 @@ void StoreChecker::CheckOutput(const JobRecord& record, const VerifyingKey& key)
   if (!verified_.insert(output.envelope).second) {
     return;
   }
-  const absl::StatusOr<Verification> verified = VerifyCertificate(output.envelope, {key}, {weights, script});
+  const absl::StatusOr<Verification> verified = VerifyCertificate(output.envelope, {key}, files);
   if (!verified.ok() || !verified->passed()) {
     Fault(absl::StrCat("the certificate of ", name, " does not verify"));
   }
