@@ -13,7 +13,7 @@ namespace {
 
 using DoubleRow = Eigen::RowVectorXd;
 
-constexpr double kLeastWeight = 1.0 / 32;
+constexpr int kMostHalvings = 5;
 // Of errors to those that features claim. Features of dense graphs may claim a half too little (docs/privacy.md).
 constexpr double kMostErrors = 1.5;
 
@@ -45,7 +45,8 @@ HeardNeighbours HearNeighbours(const EdgesView& edges, NodeMatrix own, const std
     return {MeanField(edges, own, 1, threads), 1};
   }
   const DoubleRow row = Eigen::Map<const DoubleRow>(correction.data(), own.cols());
-  for (double weight = 1; weight >= kLeastWeight; weight /= 2) {
+  for (int halvings = 0; halvings <= kMostHalvings; ++halvings) {
+    const double weight = std::ldexp(1.0, -halvings);
     NodeMatrix heard = MeanField(edges, own, weight, threads);
     if (Agrees(own, row, Trust(scale), heard, threads)) {
       return {std::move(heard), weight};
