@@ -342,7 +342,8 @@ TEST_F(PopulationRaceTest, MergesAndReservationsAtOnceLoseNothingOnPostgres) {
     list.set_parent(tenant_.name);
     list.set_page_size(1000);
     int64_t live = 0;
-    for (const v1::Budget& budget : clients_[0].Call(&v1::BudgetService::Stub::ListBudgets, list).value.budgets()) {
+    const auto listed = clients_[0].Call(&v1::BudgetService::Stub::ListBudgets, list);
+    for (const v1::Budget& budget : listed.value.budgets()) {
       if (budget.name() == OwnPopulation(one) || budget.name() == OwnPopulation(other)) live += budget.live_events();
     }
     EXPECT_EQ(live, admitted);
