@@ -130,6 +130,12 @@ std::vector<std::string> GraphHints(const Metadata& metadata, const ErrorContext
               : "dpar graph inspect FILE   (checks the file without sending it)"};
 }
 
+std::vector<std::string> ClosedHints(const Metadata& metadata) {
+  const std::string into = Get(metadata, "merged_into");
+  return {into.empty() ? "dpar population show POPULATION   (shows why); fresh budget exists only for other people"
+                       : absl::StrCat("name ", into, ", which holds its people now")};
+}
+
 std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& context) {
   const std::string dataset = OrPlaceholder(context.dataset, "DATASET");
   const std::string job = OrPlaceholder(context.job, "JOB");
@@ -179,10 +185,7 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
     case v1::POPULATION_IN_USE:
       return {"dpar jobs, then dpar cancel JOB or wait; then the same command again"};
     case v1::POPULATION_CLOSED:
-      if (!Get(reason.metadata, "merged_into").empty()) {
-        return {absl::StrCat("name ", Get(reason.metadata, "merged_into"), ", which holds its people now")};
-      }
-      return {"dpar population show POPULATION   (shows why); fresh budget exists only for other people"};
+      return ClosedHints(reason.metadata);
     case v1::BUDGET_FROZEN:
       return {
           "dpar population show POPULATION   (shows why); an operator settles it: dpard thaw POPULATION --reason "

@@ -57,7 +57,8 @@ TEST_F(SubmitTest, AJobsDeltaIsAtMostItsCaps) {
   EXPECT_EQ(GetErrorInfo(status)->reason(), "INVALID_FIELD");
   EXPECT_EQ(GetErrorInfo(status)->metadata().at("field"), "delta");
   EXPECT_EQ(GetErrorInfo(status)->metadata().at("max_delta"), "1e-05");
-  EXPECT_EQ(status.message(), "delta 0.3 is above 1e-05, the delta of the population's cap; leave it out or ask for less");
+  EXPECT_EQ(status.message(),
+            "delta 0.3 is above 1e-05, the delta of the population's cap; leave it out or ask for less");
   spec.set_delta(std::nextafter(1e-5, 1));
   EXPECT_FALSE(Submit(spec).ok());
   EXPECT_THAT(Kinds(), ElementsAre(Entry::OPEN));

@@ -46,7 +46,7 @@ TEST(ReadQueryTest, AnythingElseIsRefused) {
   v1::CreateJobRequest job;
   EXPECT_EQ(Reason(ReadQuery({{"validate_only", "1"}}, job)), "INVALID_FIELD");
   EXPECT_EQ(Reason(ReadQuery({{"spec", "{}"}}, job)), "INVALID_FIELD");
-  v1::DatasetUsage repeated;
+  v1::PopulationUsage repeated;
   EXPECT_EQ(Reason(ReadQuery({{"daily_posted_units", "1"}}, repeated)), "INVALID_FIELD");
 }
 

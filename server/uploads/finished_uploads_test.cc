@@ -235,8 +235,7 @@ TEST_P(UploadsTest, AGraphThatKeepsItsDegreePromiseHasItInItsDataset) {
   request.set_max_degree(2);
   EXPECT_EQ(Upload(request, bytes_).value().dataset().max_degree(), 2);
   const auto stored = [&](const std::string& id) {
-    return ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/" + id); })
-        .value();
+    return ReadFrom(*database_, [&](Transaction& t) { return GetDataset(t, "tenants/acme/datasets/" + id); }).value();
   };
   EXPECT_EQ(stored("d").max_degree(), 2);
   EXPECT_FALSE(Upload("e").value().dataset().has_max_degree());

@@ -202,7 +202,8 @@ TEST_P(WitnessTest, AnEntryThatTheLedgerHasNoLongerIsNotCovered) {
   Spend("third");
   EXPECT_EQ(witness_->Cover(*read).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(MarkNow(), std::nullopt);
-  EXPECT_EQ(witness_->Cover(dpar::Spend{"x", kPopulation, 7, std::string(64, '7')}).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(witness_->Cover(dpar::Spend{"x", kPopulation, 7, std::string(64, '7')}).code(),
+            absl::StatusCode::kUnavailable);
   EXPECT_EQ(failures_, 3);
   EXPECT_EQ(AccountNow().frozen_reason, "");
   EXPECT_TRUE(Cover("third").ok());

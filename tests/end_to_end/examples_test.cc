@@ -276,8 +276,10 @@ TEST_F(ExamplesTest, EveryExampleOfReadmeRuns) {
   const std::string operator_token = server().operator_token();
   std::filesystem::remove_all(directory());
   std::filesystem::create_directories(directory());
-  Must("dpar graph generate -o people.npz --nodes 400 && cp people.npz query.npz && cp people.npz graph.npz && "
-       "cp people.npz march.npz", "");
+  Must(
+      "dpar graph generate -o people.npz --nodes 400 && cp people.npz query.npz && cp people.npz graph.npz && "
+      "cp people.npz march.npz",
+      "");
   Must(absl::StrCat("cp '", server().data_directory(), "/tls/ca.pem' ca.pem && cp '", server().data_directory(),
                     "/keys/signing.pub' signing.pub"),
        "");
@@ -292,13 +294,11 @@ TEST_F(ExamplesTest, EveryExampleOfReadmeRuns) {
   EXPECT_GE(examples.size(), 20U);
   for (const std::string& example : examples) {
     if (needs_client_ca(example) || absl::StartsWith(example, "dpar tenant create acme")) continue;
-    std::string line = absl::StrReplaceAll(
-        example,
-        {{"--name people", "--name readme"},
-         {"train people", "train readme"},
-         {"population show people", "population show readme"},
-         {"population history people", "population history readme"},
-         {"--population people", "--population readme"}});
+    std::string line = absl::StrReplaceAll(example, {{"--name people", "--name readme"},
+                                                     {"train people", "train readme"},
+                                                     {"population show people", "population show readme"},
+                                                     {"population history people", "population history readme"},
+                                                     {"--population people", "--population readme"}});
     SCOPED_TRACE(line);
     if (absl::StrContains(line, "tokens/ID")) NewToken();
     const std::string trained = job_;

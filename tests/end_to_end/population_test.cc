@@ -87,19 +87,14 @@ class PopulationTest : public SharedServerTest {
   }
   // What `dpar` says of a job's certificate, which must verify.
   std::string VerifiedText(const std::string& job) {
-    v1::GetCertificateRequest request;
-    request.set_name(job);
-    const auto certificate = Owner().Call(&v1::TrainingService::Stub::GetCertificate, request);
-    EXPECT_THAT(certificate.status, IsOk());
-    const std::string file = server().Scratch(absl::StrCat(tenant_.id, "-", job.substr(job.rfind('/') + 1), ".json"));
-    WriteFile(file, certificate.value.envelope());
-    const CommandResult shown = server().Dpar(tenant_.owner_token, {"certificate", "show", file});
-    EXPECT_EQ(shown.exit_code, 0) << shown.err;
+    const std::string id = job.substr(job.rfind('/') + 1);
+    const std::string files = server().Scratch(absl::StrCat(tenant_.id, "-", id));
+    EXPECT_EQ(server().Dpar(tenant_.owner_token, {"download", id, "-o", files}).exit_code, 0);
     const CommandResult verified = server().Dpar(
-        tenant_.owner_token,
-        {"certificate", "verify", file, "--ask-server", "--key", server().data_directory() + "/keys/signing.pub"});
+        tenant_.owner_token, {"certificate", "verify", files + "/certificate.json", "--model", files + "/model.npz",
+                              "--ask-server", "--key", server().data_directory() + "/keys/signing.pub"});
     EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
-    return shown.out + verified.out;
+    return verified.out;
   }
 
   TenantAccess tenant_;
@@ -342,7 +337,8 @@ TEST_F(PopulationRaceTest, MergesAndReservationsAtOnceLoseNothingOnPostgres) {
     list.set_parent(tenant_.name);
     list.set_page_size(1000);
     int64_t live = 0;
-    for (const v1::Budget& budget : clients_[0].Call(&v1::BudgetService::Stub::ListBudgets, list).value.budgets()) {
+    const auto listed = clients_[0].Call(&v1::BudgetService::Stub::ListBudgets, list);
+    for (const v1::Budget& budget : listed.value.budgets()) {
       if (budget.name() == OwnPopulation(one) || budget.name() == OwnPopulation(other)) live += budget.live_events();
     }
     EXPECT_EQ(live, admitted);
