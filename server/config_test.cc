@@ -331,9 +331,9 @@ TEST_F(ConfigTest, CommandsAboutTheStoreTakeTheirArguments) {
   EXPECT_EQ(restore.place, "/b");
   EXPECT_TRUE(restore.replace);
   EXPECT_FALSE(Parse({"restore", "/b"}).value().config.replace);
-  const Config thaw = Parse({"thaw", "tenants/a/datasets/d", "--reason", "two words"}).value().config;
+  const Config thaw = Parse({"thaw", "tenants/a/populations/d", "--reason", "two words"}).value().config;
   EXPECT_EQ(thaw.command, Config::Command::kThaw);
-  EXPECT_EQ(thaw.dataset, "tenants/a/datasets/d");
+  EXPECT_EQ(thaw.population, "tenants/a/populations/d");
   EXPECT_EQ(thaw.reason, "two words");
   const Config adopt = Parse({"adopt-witness", "--reason", "two words", "--witness-dir", "/w"}).value().config;
   EXPECT_EQ(adopt.command, Config::Command::kAdoptWitness);
