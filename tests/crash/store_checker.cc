@@ -86,10 +86,10 @@ absl::StatusOr<Snapshot> StoreChecker::Read() const {
 
 absl::StatusOr<std::vector<Mark>> StoreChecker::ReadMarks() const {
   const MarkDirectory directory(directory_.root() + ".witness");
-  DPAR_ASSIGN_OR_RETURN(const std::vector<Content> contents, directory.List());
+  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> populations, directory.List());
   std::vector<Mark> marks;
-  for (const Content& content : contents) {
-    DPAR_ASSIGN_OR_RETURN(const std::optional<Mark> mark, directory.Read(content));
+  for (const std::string& population : populations) {
+    DPAR_ASSIGN_OR_RETURN(const std::optional<Mark> mark, directory.Read(population));
     marks.push_back(mark.value());
   }
   return marks;
