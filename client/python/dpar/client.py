@@ -23,7 +23,8 @@ class Client:
     """A server, found as `dpar` finds it: by arguments, DPAR_SERVER and the like, or the profile of `dpar login`.
 
     Thread-safe. Calls are tried again after UNAVAILABLE and after nothing else; what changes something has a request
-    id, so that it happens once. Datasets and jobs are given by id, by name, or as what a method returned.
+    id, so that it happens once. Datasets and jobs are given by id, by name, or as what a method returned; populations
+    too, or as a dataset about their people.
 
         with dpar.Client() as client:
             job = client.train(client.upload("graph.npz"), epsilon=1)
@@ -96,6 +97,7 @@ class Client:
         graph: GraphLike,
         *,
         name: str = "",
+        population: Any = None,
         classes: int | Sequence[str] | None = None,
         labels: Any = None,
         schema: Schema | str | os.PathLike[str] | None = None,
@@ -110,9 +112,17 @@ class Client:
     ) -> Uploaded:
         """Sends a graph (`dpar.GraphLike`) and seals it, with a privacy budget.
 
+        `population` says whose people these are, if an earlier upload was about them: its budget goes on. Left out,
+        these are other people with a budget of their own.
+
         `classes` (their number or names) is needed unless the file or the schema states it. Caps, `max_degree` and the
         bounds are declared for good and public, as `dpar upload --help` says. Ids and class names stay here.
         """
+        if population is not None and (public or cap_epsilon is not None or cap_delta is not None):
+            raise names.invalid(
+                "population",
+                "population= goes without public=, cap_epsilon= and cap_delta=: the population has its cap",
+            )
         made, schema_text = prepare(graph, classes, labels, schema, accept_observed, public)
         limits = self.info().limits
         if entry_bound is None and schema_text:
@@ -122,6 +132,7 @@ class Client:
             parent=self._parent(tenant),
             request_id=new_request_id(),
             dataset_id=name,
+            population="" if population is None else self._population(population),
             node_count=made.node_count,
             feature_count=made.feature_count,
             class_count=made.class_count,
@@ -134,11 +145,18 @@ class Client:
             schema=schema_text,
             format=dataset_pb2.OpenUploadRequest.NPZ,
         )
+        others = self._populations(tenant) if population is None and not public else ()
         with Progress(self._progress) as progress:
+            if others:
+                progress.say(
+                    "note: without population= these count as people of whom nothing was uploaded before, with a "
+                    f"budget of their own. If they are people of one of {', '.join(others)}, name it: budgets belong "
+                    "to people, not to uploads"
+                )
             for note in [] if schema_text else made.notes():
                 progress.say(f"note: {note}")
             try:
-                return Upload(self._connection, progress).run(made, request, limits.max_chunk_bytes)
+                return Upload(self._connection, progress).run(made, request, limits.max_chunk_bytes, others)
             except KeyboardInterrupt:
                 raise errors.Interrupted(
                     "the upload was stopped; client.datasets() says whether it was sealed before"
@@ -153,7 +171,7 @@ class Client:
         return list(self._connection.pages("DatasetService", "ListDatasets", "datasets", parent=self._parent(tenant)))
 
     def delete_dataset(self, dataset: Any) -> None:
-        """Removes a dataset's files. Its budget and ledger stay."""
+        """Removes a dataset's files. Its population stays, with budget and ledger."""
         self._call(
             dataset_pb2.DeleteDatasetResponse,
             "DatasetService/DeleteDataset",
@@ -223,19 +241,20 @@ class Client:
         found = self._connection.pages("TrainingService", "ListJobs", "jobs", parent=self._parent(tenant))
         return [self._job(message) for message in found]
 
-    # Budgets.
+    # Populations and their budgets. A population is given by its name or id, or as a dataset about its people: its name
+    # or id, or what a method returned. Of an id that both have, the population's counts.
 
-    def budget(self, dataset: Any) -> budget_pb2.Budget:
+    def budget(self, population: Any) -> budget_pb2.Budget:
         """Cap, spend and what is left."""
-        return self._call(budget_pb2.Budget, "BudgetService/GetBudget", name=self._budget(dataset))
+        return self._call(budget_pb2.Budget, "BudgetService/GetBudget", name=self._population(population))
 
     def budgets(self, tenant: str = "") -> list[budget_pb2.Budget]:
-        """The budgets of a tenant; for an operator who names none, of all."""
+        """The budgets of a tenant's populations, oldest first; for an operator who names none, of all."""
         parent = names.tenant_name(tenant) if tenant else self.tenant
         return list(self._connection.pages("BudgetService", "ListBudgets", "budgets", parent=parent))
 
     def spend(self, tenant: str = "") -> Any:
-        """Every budget with what was spent: a pandas DataFrame, or a list of dicts where there is no pandas."""
+        """Every population with what was spent: a pandas DataFrame, or a list of dicts where there is no pandas."""
         fields = (
             "cap_epsilon",
             "cap_delta",
@@ -249,33 +268,50 @@ class Client:
             "left_units",
             "live_events",
             "frozen_reason",
+            "closed_reason",
+            "merged_into",
         )
         rows = [
-            {"budget": budget.name} | {field: getattr(budget, field) for field in fields}
+            {"population": budget.name} | {field: getattr(budget, field) for field in fields}
             for budget in self.budgets(tenant)
         ]
         try:
             pandas = importlib.import_module("pandas")
         except ImportError:
             return rows
-        return pandas.DataFrame(rows, columns=["budget", *fields])
+        return pandas.DataFrame(rows, columns=["population", *fields])
 
-    def ledger(self, dataset: Any) -> list[budget_pb2.LedgerEntry]:
-        """What was reserved, posted, given back and debited, oldest first."""
-        return list(
-            self._connection.pages("BudgetService", "ListLedgerEntries", "entries", parent=self._budget(dataset))
-        )
+    def ledger(self, population: Any) -> list[budget_pb2.LedgerEntry]:
+        """What was reserved, posted, given back, debited and inherited, oldest first."""
+        parent = self._population(population)
+        return list(self._connection.pages("BudgetService", "ListLedgerEntries", "entries", parent=parent))
 
     def verify_chain(
-        self, dataset: Any, known_sequence: int = 0, known_hash: str = ""
+        self, population: Any, known_sequence: int = 0, known_hash: str = ""
     ) -> budget_pb2.VerifyChainResponse:
         """Has the server recompute the ledger's hashes; with a known entry, that the chain still holds it."""
         return self._call(
             budget_pb2.VerifyChainResponse,
             "BudgetService/VerifyChain",
-            name=self._budget(dataset),
+            name=self._population(population),
             known_sequence=known_sequence,
             known_hash=known_hash,
+        )
+
+    def merge_population(self, population: Any, *, into: Any, reason: str) -> budget_pb2.Budget:
+        """Says that two populations hold the same people, for good; the budget that goes on. For owners.
+
+        What both have spent adds up, and the smaller cap holds; where their ledgers count at different orders, no
+        further job is admitted. Takes names and ids of populations only (`uploaded.population` is one). The ledger
+        keeps the reason.
+        """
+        return self._call(
+            budget_pb2.Budget,
+            "BudgetService/MergePopulation",
+            name=self._name("populations", population),
+            into=self._name("populations", into),
+            reason=reason,
+            request_id=new_request_id(),
         )
 
     # What operators and owners do; tokens and the rest are methods of client.rpc["OperatorService"].
@@ -296,23 +332,23 @@ class Client:
             token=operator_pb2.Token(role=_enumerator(operator_pb2.Role, "role", role), purpose=purpose),
         )
 
-    def set_cap(self, dataset: Any, cap_epsilon: float, reason: str) -> budget_pb2.Budget:
+    def set_cap(self, population: Any, cap_epsilon: float, reason: str) -> budget_pb2.Budget:
         """Sets a cap, with a reason that the ledger keeps."""
         return self._call(
             budget_pb2.Budget,
             "OperatorService/SetBudgetCap",
-            name=self._budget(dataset),
+            name=self._population(population),
             cap_epsilon=cap_epsilon,
             reason=reason,
             request_id=new_request_id(),
         )
 
-    def debit(self, dataset: Any, units: int, reason: str) -> budget_pb2.LedgerEntry:
+    def debit(self, population: Any, units: int, reason: str) -> budget_pb2.LedgerEntry:
         """Debits a budget for spend that happened elsewhere."""
         return self._call(
             budget_pb2.LedgerEntry,
             "OperatorService/AdjustLedger",
-            name=self._budget(dataset),
+            name=self._population(population),
             debit_units=units,
             reason=reason,
             request_id=new_request_id(),
@@ -335,9 +371,34 @@ class Client:
         text = names.text_of(resource)
         return names.resource_name(collection, text, "" if "/" in text else self.tenant)
 
-    def _budget(self, resource: Any) -> str:
+    def _population(self, resource: Any) -> str:
+        """The full name of a population, or of that of a dataset as it is now."""
         text = names.text_of(resource)
-        return text if text.endswith("/budget") else names.budget_name(self._name("datasets", text))
+        if "/populations/" in text:
+            return self._name("populations", text)
+        if "/" not in text:
+            name = self._name("populations", text)
+            try:
+                return self._call(budget_pb2.Budget, "BudgetService/GetBudget", name=name).name
+            except errors.ScopeInsufficient:
+                return name  # a token that may upload need not be able to look
+            except errors.ResourceNotFound:
+                pass
+        dataset = self.dataset(text)
+        if dataset.is_public:
+            raise errors.ResourceNotFound(
+                f"{dataset.name} is public: it has no population and no budget",
+                code="NOT_FOUND",
+                metadata={"resource": dataset.name},
+            )
+        return dataset.population
+
+    def _populations(self, tenant: str) -> tuple[str, ...]:
+        """The ids of those that a dataset may join; none where the token may not look."""
+        try:
+            return tuple(names.id_of(budget.name) for budget in self.budgets(tenant) if not budget.merged_into)
+        except errors.ScopeInsufficient:
+            return ()
 
     def _parent(self, tenant: str) -> str:
         parent = names.tenant_name(tenant) if tenant else self.tenant

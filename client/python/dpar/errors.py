@@ -97,7 +97,7 @@ class ResourceNotFound(Error):
     """There is no such resource, or the caller may not know of it."""
 
     reason = "RESOURCE_NOT_FOUND"
-    advice = "client.datasets() and client.jobs() list what there is; public data has no budget"
+    advice = "client.datasets(), client.budgets() and client.jobs() list what there is; public data has no budget"
 
 
 class ResourceExists(Error):
@@ -115,10 +115,12 @@ class RequestIdReused(Error):
 
 
 class PrivacyBudgetExhausted(Error):
-    """The budget cannot pay for this job; nothing was queued or spent."""
+    """The population's budget cannot pay for this job; nothing was queued or spent."""
 
     reason = "PRIVACY_BUDGET_EXHAUSTED"
-    advice = "epsilon={largest_admissible_epsilon} would be admitted now; client.ledger(dataset) shows what was spent"
+    advice = (
+        "epsilon={largest_admissible_epsilon} would be admitted now; client.ledger(population) shows what was spent"
+    )
 
 
 class CapAboveDefault(Error):
@@ -171,10 +173,10 @@ class ContentHasBudget(Error):
 
 
 class BudgetFrozen(Error):
-    """No job runs on this budget until an operator has settled what was spent."""
+    """No job runs on this population until an operator has settled what was spent."""
 
     reason = "BUDGET_FROZEN"
-    advice = "client.budget(dataset).frozen_reason says why; an operator settles it: `dpard thaw`"
+    advice = "client.budget(population).frozen_reason says why; an operator settles it: `dpard thaw`"
 
 
 class ContentWasPublic(Error):
@@ -189,6 +191,27 @@ class DatasetOutOfService(Error):
 
     reason = "DATASET_OUT_OF_SERVICE"
     advice = "upload the graph again under another name: its budget goes on"
+
+
+class ContentHasPopulation(Error):
+    """The same content belongs to another population already; `metadata["population"]` names it."""
+
+    reason = "CONTENT_HAS_POPULATION"
+    advice = "upload it with population='{population}'; client.merge_population(...) if both hold the same people"
+
+
+class PopulationInUse(Error):
+    """Jobs of the population are queued or running."""
+
+    reason = "POPULATION_IN_USE"
+    advice = "wait for its jobs, or cancel them"
+
+
+class PopulationClosed(Error):
+    """The population admits no job any more; `metadata["merged_into"]` names the one that it was merged into."""
+
+    reason = "POPULATION_CLOSED"
+    advice = "client.budget(population) says why (closed_reason), and who holds its people now (merged_into)"
 
 
 class UploadOffsetMismatch(Error):

@@ -60,8 +60,3 @@ def tenant_of(name: str) -> str:
 def id_of(name: str) -> str:
     """The last part of a full resource name."""
     return name.rsplit("/", 1)[-1]
-
-
-def budget_name(owner: str) -> str:
-    """The budget of a dataset, given by its full name. The only place that knows how a budget is named."""
-    return owner if owner.endswith("/budget") else f"{owner}/budget"

@@ -28,17 +28,27 @@ _CHECK_SECONDS = 0.25
 
 @dataclasses.dataclass(frozen=True)
 class Uploaded:
-    """A sealed dataset, what was done to the graph, and the key of its digest, which is sent this once."""
+    """A sealed dataset, what was done to the graph, and the key of its digest, which is sent this once.
+
+    `budget_shared`: its population was there before, and its budget goes on. Otherwise, where no population was named,
+    `other_populations` has the ids of those that there were: if these are people of one of them, they belong there.
+    """
 
     dataset: dataset_pb2.Dataset
     report: dataset_pb2.ImportReport
     digest_key: str = dataclasses.field(repr=False)
     budget_shared: bool
+    other_populations: tuple[str, ...]
 
     @property
     def name(self) -> str:
         """tenants/{tenant}/datasets/{dataset}"""
         return self.dataset.name
+
+    @property
+    def population(self) -> str:
+        """tenants/{tenant}/populations/{population} when it was sealed; empty for public data."""
+        return self.dataset.population
 
 
 def prepare(
@@ -81,8 +91,10 @@ class Upload:
         self._connection = connection
         self._progress = progress
 
-    def run(self, graph: Graph, request: dataset_pb2.OpenUploadRequest, chunk_bytes: int) -> Uploaded:
-        """Opens, sends and finishes."""
+    def run(
+        self, graph: Graph, request: dataset_pb2.OpenUploadRequest, chunk_bytes: int, others: tuple[str, ...]
+    ) -> Uploaded:
+        """Opens, sends and finishes. `others` are the populations that it could have joined."""
         with tempfile.TemporaryDirectory(prefix="dpar-upload.") as directory:
             path = pathlib.Path(directory) / "graph.npz"
             graph.native.write(str(path), False)
@@ -95,7 +107,8 @@ class Upload:
         _keep_digest_key(answer.dataset.content_digest, answer.digest_key)
         # What was read is what its owner asks about; the server saw a canonical copy.
         report = dataset_pb2.ImportReport(**graph.native.report())
-        return Uploaded(answer.dataset, report, answer.digest_key, answer.budget_shared)
+        others = () if answer.budget_shared else others
+        return Uploaded(answer.dataset, report, answer.digest_key, answer.budget_shared, others)
 
     def _send(self, upload: dataset_pb2.Upload, path: pathlib.Path, chunk_bytes: int) -> None:
         """After a transport failure it goes on at the committed offset; eight without a byte in between end it."""

@@ -316,7 +316,8 @@ class RefusalTest(ServerTest):
             self.assertEqual(operator.debit(name, 1000, "elsewhere").units, 1000)
             spend = operator.spend()
             rows = spend.to_dict("records") if hasattr(spend, "to_dict") else spend
-            (row,) = (row for row in rows if row["budget"] == f"{name}/budget")
+            population = f"{self.client.tenant}/populations/people"
+            (row,) = (row for row in rows if row["population"] == population)
             self.assertEqual((row["cap_epsilon"], row["posted_units"]), (3.0, 1000))
             with self.assertRaisesRegex(errors.InvalidField, "give the full name"):
                 operator.budget("people")
