@@ -41,7 +41,7 @@ TEST_F(CheckLedgersTest, AnIntactLedgerIsOk) { EXPECT_EQ(Check(0), "ledgers: 1 o
 
 TEST_F(CheckLedgersTest, AnAlteredEntryIsNamed) {
   Change("UPDATE ledger_entries SET units = units - 1 WHERE sequence = 3");
-  EXPECT_THAT(Check(1), HasSubstr("ledger b: BROKEN, entry 3: "));
+  EXPECT_THAT(Check(1), HasSubstr("ledger tenants/acme/populations/b: BROKEN, entry 3: "));
 }
 
 TEST_F(CheckLedgersTest, AModelWithoutItsPostedEntryIsSeenThoughTheRestAddsUp) {
