@@ -230,8 +230,9 @@ absl::Status AdoptWitness(const StorePlace& place, const std::string& witness_di
       Adopt(*database, witness.marks(), absl::StrCat(reason, " (dpard adopt-witness, user ", user, ")"), now));
   DPAR_RETURN_IF_ERROR(witness.Begin());
   out << witness_directory << " is the witness directory of this store now, and every population is\n"
-      << "marked as the store has it. What was released and is not in the store, if the store is\n"
-      << "older than the last release, can be spent again: `dpar debit` charges it.\n";
+      << "marked, and every content remembered, as the store has it. What was released and is not in\n"
+      << "the store, if the store is older than the last release, can be spent again: `dpar debit`\n"
+      << "charges it.\n";
   return absl::OkStatus();
 }
 

@@ -114,6 +114,25 @@ TEST_P(RecogniseTest, DataWhosePopulationTheStoreLostBelongsToItAgainAndToNoOthe
   EXPECT_TRUE(again->budget_shared());
 }
 
+TEST_P(RecogniseTest, NothingIsRecordedWithADirectoryThatWasReplaced) {
+  const auto insert = [&](int64_t number, char digit) {
+    return database_->Write([&](Transaction& t) {
+      return t
+          .Execute("INSERT INTO witness_ids (number, id, reason, time) VALUES ($1, $2, 'replaced', 1)",
+                   {number, std::string(32, digit)})
+          .status();
+    });
+  };
+  ASSERT_TRUE(marks_->WriteIds({std::string(32, '1')}).ok());
+  ASSERT_TRUE(insert(0, '1').ok());
+  ASSERT_TRUE(Upload("first").ok());
+  ASSERT_TRUE(insert(1, '2').ok());
+  ExpectError(Upload("second").status(), absl::StatusCode::kUnavailable, "SERVER_UNAVAILABLE");
+  EXPECT_EQ(DatasetStatus("second").code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(marks_->WriteIds({std::string(32, '1'), std::string(32, '2')}).ok());
+  EXPECT_TRUE(Upload("third").ok());
+}
+
 TEST_P(RecogniseTest, OtherDataUnderTheIdOfALostPopulationComesUpFrozen) {
   ForgetMarkedData();
   Graph graph = SmallGraph();
