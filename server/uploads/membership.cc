@@ -116,8 +116,12 @@ absl::Status Join(Transaction& transaction, const v1::OpenUploadRequest& declare
   answer.set_budget_shared(found.ok() || !content.frozen_reason.empty());
   DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> known,
                         FindPopulationByContent(transaction, declared.parent(), content.digest));
-  if (!known.has_value()) {
+  // Whether a declared version has the content of another must show in no budget. Without a declaration, that the
+  // population is shared says so already.
+  if (!known.has_value() || !declared.population().empty()) {
     DPAR_RETURN_IF_ERROR(AddVersion(transaction, name, declared.node_count(), context));
+  }
+  if (!known.has_value()) {
     DPAR_RETURN_IF_ERROR(RememberContent(transaction, declared.parent(), content.digest, name));
   }
   dataset.set_population(name);
