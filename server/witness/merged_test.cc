@@ -55,6 +55,20 @@ TEST_P(MergedTest, AServerThatDiedBeforeItMarkedAMergeMarksItWhenItStarts) {
   EXPECT_EQ(MarkedSequence(kInto), AccountOf(kInto).head_sequence) << "it has spend, and had no mark";
 }
 
+TEST_P(MergedTest, AMarkThatTheOtherHadBeforeTheMergeIsRenewedAtTheStartToo) {
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                DPAR_RETURN_IF_ERROR(Reserve(t, kInto, Name("j"), PriceOf(0.5), {"token", kWitnessTime}).status());
+                return Post(t, kInto, Name("j"), 1, {"worker", kWitnessTime}).status();
+              }).ok());
+  ASSERT_TRUE(witness_->CoverAll(kInto).ok());
+  const int64_t before = MarkedSequence(kInto);
+  MergeNow();
+  ASSERT_GT(AccountOf(kInto).head_sequence, before);
+  Restart();
+  EXPECT_EQ(MarkedSequence(kInto), AccountOf(kInto).head_sequence) << "else a backup gives back what it inherited";
+  EXPECT_EQ(MarkedSequence(kPopulation), AccountNow().head_sequence);
+}
+
 TEST_P(MergedTest, NothingThatTheResultPaidForLeavesBeforeTheEndOfTheOtherIsMarked) {
   MergeNow();
   ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {

@@ -249,9 +249,11 @@ absl::StatusOr<WitnessReport> CompareAll(Database& database, const MarkDirectory
   }
   DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(report.unmarked, Unmarked(transaction, marked));
-    DPAR_ASSIGN_OR_RETURN(report.merged, transaction.QueryTexts("SELECT name FROM populations WHERE merged_into <> '' "
-                                                                "AND frozen_reason = '' ORDER BY name",
-                                                                {}));
+    DPAR_ASSIGN_OR_RETURN(
+        report.merged,
+        transaction.QueryTexts("SELECT name FROM populations WHERE merged_into <> '' AND frozen_reason = '' UNION "
+                               "SELECT merged_into FROM populations WHERE merged_into <> '' ORDER BY 1",
+                               {}));
     return absl::OkStatus();
   }));
   return report;

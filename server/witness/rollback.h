@@ -49,7 +49,7 @@ struct WitnessReport {
   int64_t unclaimed = 0;  // of populations that the store does not know; their content opens them again, frozen
   std::vector<Rollback> rollbacks;
   std::vector<std::string> unmarked;  // populations that have spent something and have no mark
-  std::vector<std::string> merged;    // into others; their marks must stand at their ends
+  std::vector<std::string> merged;    // and what they were merged into; the marks of both must stand at their ends
 };
 // Compares every mark with the store; changes nothing.
 absl::StatusOr<WitnessReport> CompareAll(Database& database, const MarkDirectory& marks);
