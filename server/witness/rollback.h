@@ -58,10 +58,12 @@ struct Thawed {
   int64_t debited_units = 0;
   int64_t left_units = 0;
   bool closed = false;
+  std::string closed_end;  // of a merged population: what holds its spend, and was closed for what nobody can count
 };
 // Settles a frozen population: ends live jobs, debits what the mark knows and the ledger lacks, marks it anew and
 // admits jobs again. Without a readable mark of the same order nobody knows what was spent: then all that is left is
 // debited and the population closed, so that no raised cap brings it back; so it is when the mark is of a closed one.
+// A merged population has no budget of its own: where it would be closed, what it was merged into is, and is marked so.
 // FAILED_PRECONDITION when it is not frozen. Can be repeated after a crash without a second debit: the debit's reason
 // names the mark.
 absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, const std::string& population,
