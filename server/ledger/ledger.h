@@ -150,6 +150,9 @@ absl::Status CheckVersion(Transaction& transaction, const std::string& populatio
 absl::Status AddVersion(Transaction& transaction, const std::string& population, int64_t node_count,
                         const EntryContext& context);
 
+// Makes the sum of N at least this, for versions that a rollback lost: the next ones are added to it.
+absl::Status RaiseNodeTotal(Transaction& transaction, const std::string& population, int64_t node_total);
+
 // From now on no job is admitted, whatever the cap; the chain says so. Nothing for a closed population.
 absl::Status Close(Transaction& transaction, const std::string& population, const std::string& reason,
                    const EntryContext& context);

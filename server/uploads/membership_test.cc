@@ -145,6 +145,14 @@ TEST_P(MembershipTest, AVersionThatWhatIsSpentLeavesNoDeltaForIsRefused) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("goes from 0.03 to 0.01"));
 }
 
+TEST_P(MembershipTest, VersionsThatTheMarkKnowsAndTheStoreLostStillCount) {
+  ASSERT_TRUE(Upload("first").ok());
+  ASSERT_TRUE(marks_->Write({kFirst, {8, 0.001, 17, 100, 0, 60}, {{5, std::string(64, '5'), 40}}}).ok());
+  ASSERT_TRUE(Upload(Of("second", kFirst), Version(2)).ok());
+  EXPECT_EQ(AccountOf(kFirst).node_total, 63);
+  EXPECT_EQ(AccountOf(kFirst).terms.cap_delta, 0.001);
+}
+
 TEST_P(MembershipTest, TheSameContentBelongsToItsFirstPopulationAlone) {
   ASSERT_TRUE(Upload("first").ok());
   ASSERT_TRUE(Upload(Declaration("other", "open-other"), Version(2)).ok());

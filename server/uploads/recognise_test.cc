@@ -83,6 +83,15 @@ TEST_P(RecogniseTest, ALowerCapThatItsOwnerDeclaresForRecognisedDataHolds) {
   EXPECT_EQ(entries[1].reason(), "declared with the upload");
 }
 
+TEST_P(RecogniseTest, VersionsThatTheStoreLostStillCountAgainstTheDelta) {
+  ForgetData();
+  ASSERT_TRUE(marks_->Write({kFirst, {8, 0.001, 17, 100, 0, 60}, {{5, std::string(64, '5'), 40}}}).ok());
+  ASSERT_TRUE(Upload("again").ok());
+  EXPECT_EQ(OldAccount().node_total, 63);
+  EXPECT_EQ(OldAccount().terms.cap_delta, 0.001);
+  EXPECT_EQ(OldAccount().terms.cap_units, 100);
+}
+
 TEST_P(RecogniseTest, DataWhoseMarkCannotBeReadComesUpFrozenAndIsNotPublic) {
   ForgetData();
   ASSERT_TRUE(WriteFileDurably(marks_->File(kFirst), "garbled", 0600).ok());

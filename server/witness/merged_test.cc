@@ -175,13 +175,16 @@ TEST_P(MergedTest, ADeltaThatARollbackLostIsLoweredAgain) {
   const Account lowered = AccountNow();
   ASSERT_EQ(lowered.terms.cap_delta, 1e-6);
   ASSERT_TRUE(witness_->CoverAll(kPopulation).ok());
+  EXPECT_EQ(MarkNow()->terms.node_total, 100'000);
   RollBackTo(before_);
-  ASSERT_TRUE(Write([&](Transaction& t) {
-                return t.Execute("UPDATE populations SET cap_delta = $1", {before_.terms.cap_delta}).status();
-              }).ok());
+  ASSERT_TRUE(
+      Write([&](Transaction& t) {
+        return t.Execute("UPDATE populations SET cap_delta = $1, node_total = 0", {before_.terms.cap_delta}).status();
+      }).ok());
   Restart();
   ASSERT_TRUE(ThawNow().ok());
   EXPECT_EQ(AccountNow().terms.cap_delta, 1e-6);
+  EXPECT_EQ(AccountNow().node_total, 100'000) << "the next version is added to it";
   EXPECT_EQ(AccountNow().left_units(), lowered.left_units());
   ExpectIntact();
 }

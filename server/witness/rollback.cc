@@ -101,11 +101,13 @@ int64_t MissingUnits(const Comparison& comparison, const std::optional<Mark>& ma
   return std::min(mark->last().spent_units - common + lost_cap, kMaxUnits - account.used_units());
 }
 
-// What the mark knows was priced, and promised, under its own degree promise and delta, which this store may lack.
+// What the mark knows was priced, and promised, under its own degree promise, sum of N and delta, which this store may
+// lack.
 absl::Status Narrow(Transaction& transaction, const Mark& mark, const EntryContext& context) {
   if (mark.terms.max_degree > 0) {
     DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, mark.population, mark.terms.max_degree));
   }
+  DPAR_RETURN_IF_ERROR(RaiseNodeTotal(transaction, mark.population, mark.terms.node_total));
   return LowerDelta(transaction, mark.population, mark.terms.cap_delta, "the cap's delta as its mark has it", context);
 }
 
@@ -217,8 +219,13 @@ absl::StatusOr<std::vector<std::string>> Unmarked(Transaction& transaction, cons
 
 MarkedTerms MarkTerms(const Account& account) {
   const BudgetTerms& terms = account.terms;
-  return {terms.cap_epsilon, terms.cap_delta,    terms.order,
-          terms.cap_units,   account.max_degree, !account.closed_reason.empty()};
+  return {terms.cap_epsilon,
+          terms.cap_delta,
+          terms.order,
+          terms.cap_units,
+          account.max_degree,
+          account.node_total,
+          !account.closed_reason.empty()};
 }
 
 BudgetTerms TermsOf(const Mark& mark) {
