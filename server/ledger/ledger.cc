@@ -387,6 +387,12 @@ absl::Status AddVersion(Transaction& transaction, const std::string& population,
   return Append(transaction, population, account, CapEntry(v1::LedgerEntry::ADJUST, terms, reason), context).status();
 }
 
+absl::Status RaiseNodeTotal(Transaction& transaction, const std::string& population, int64_t node_total) {
+  return transaction
+      .Execute("UPDATE populations SET node_total = $2 WHERE name = $1 AND node_total < $2", {population, node_total})
+      .status();
+}
+
 absl::Status LowerDelta(Transaction& transaction, const std::string& population, double cap_delta,
                         const std::string& reason, const EntryContext& context) {
   DPAR_ASSIGN_OR_RETURN(Account account, LockAccount(transaction, population));

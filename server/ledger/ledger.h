@@ -51,7 +51,7 @@ struct Account {
   std::string closed_reason;  // empty unless no job is ever admitted again
   std::string merged_into;    // then the last entry says so
   int64_t max_degree = 0;     // the smallest degree promise declared for the population; 0: none
-  int64_t node_total = 0;     // the sum of N over its contents
+  int64_t node_total = 0;     // the sum of N over its versions
 
   [[nodiscard]] int64_t used_units() const { return posted_units + reserved_units; }
   [[nodiscard]] int64_t left_units() const {
@@ -142,13 +142,16 @@ absl::StatusOr<Settlement> VoidOrPost(Transaction& transaction, const std::strin
 absl::Status SetCap(Transaction& transaction, const std::string& population, double cap_epsilon,
                     const std::string& reason, const EntryContext& context);
 
-// Counts another content of `node_count` slots, and lowers the cap's delta to what the sum of N allows (DefaultDelta of
+// Counts another version of `node_count` slots, and lowers the cap's delta to what the sum of N allows (DefaultDelta of
 // it), as an ADJUST entry. FAILED_PRECONDITION / POPULATION_IN_USE when it must be lowered under open reservations,
 // whose jobs' delta would exceed it; / PRIVACY_BUDGET_EXHAUSTED when what is spent would not fit; / POPULATION_CLOSED
 // when the population was merged. CheckVersion only checks.
 absl::Status CheckVersion(Transaction& transaction, const std::string& population, int64_t node_count);
 absl::Status AddVersion(Transaction& transaction, const std::string& population, int64_t node_count,
                         const EntryContext& context);
+
+// Makes the sum of N at least this, for versions that a rollback lost: the next ones are added to it.
+absl::Status RaiseNodeTotal(Transaction& transaction, const std::string& population, int64_t node_total);
 
 // From now on no job is admitted, whatever the cap; the chain says so. Nothing for a closed population.
 absl::Status Close(Transaction& transaction, const std::string& population, const std::string& reason,

@@ -14,7 +14,7 @@ namespace {
 // tokens: scopes are v1::Scope names with commas; none is all. The index allows one unrevoked token for each URI.
 // populations: frozen_reason is empty unless frozen (server/witness), closed_reason unless no job is ever admitted
 // again; merged_into names the population that holds its people since. max_degree is the smallest degree promise of its
-// datasets, node_total the sum of N over its contents, of deleted datasets too.
+// datasets, node_total the sum of N over its versions, of deleted datasets too.
 // ledger_entries: the index holds what counts against kFreeVoids: VOID entries, and MERGE entries that inherit some.
 // datasets: no column follows from a private graph's content but the digest. out_of_service_reason is empty while jobs
 // may run on it.

@@ -130,6 +130,19 @@ absl::Status CheckReason(const std::string& reason) {
              : absl::OkStatus();
 }
 
+// What a thaw did, for the operator.
+void SayThawed(const std::string& population, const Thawed& thawed, std::ostream& out) {
+  if (!thawed.closed_end.empty()) {
+    out << population
+        << " is thawed. It was merged, and nobody knows how much was spent, so the\npopulation that holds "
+        << "its spend is closed: " << thawed.closed_end << " admits no job again.\n";
+    return;
+  }
+  out << population << (thawed.closed ? " is thawed, and closed: no job is admitted again" : " admits jobs again")
+      << ". Debited for what its ledger did\nnot know: " << thawed.debited_units
+      << " units; left: " << thawed.left_units << " units.\n";
+}
+
 }  // namespace
 
 absl::StatusOr<int64_t> CheckEverything(const StorePlace& place, const std::string& witness_directory,
@@ -204,9 +217,7 @@ absl::Status ThawPopulation(const StorePlace& place, const std::string& witness_
   DPAR_ASSIGN_OR_RETURN(
       const Thawed thawed,
       Thaw(*database, marks, population, absl::StrCat(reason, " (dpard thaw, user ", user, ")"), {"server", now}));
-  out << population << (thawed.closed ? " is thawed, and closed: no job is admitted again" : " admits jobs again")
-      << ". Debited for what its ledger did\nnot know: " << thawed.debited_units
-      << " units; left: " << thawed.left_units << " units.\n";
+  SayThawed(population, thawed, out);
   return absl::OkStatus();
 }
 
@@ -230,8 +241,9 @@ absl::Status AdoptWitness(const StorePlace& place, const std::string& witness_di
       Adopt(*database, witness.marks(), absl::StrCat(reason, " (dpard adopt-witness, user ", user, ")"), now));
   DPAR_RETURN_IF_ERROR(witness.Begin());
   out << witness_directory << " is the witness directory of this store now, and every population is\n"
-      << "marked as the store has it. What was released and is not in the store, if the store is\n"
-      << "older than the last release, can be spent again: `dpar debit` charges it.\n";
+      << "marked, and every content remembered, as the store has it. What was released and is not in\n"
+      << "the store, if the store is older than the last release, can be spent again: `dpar debit`\n"
+      << "charges it.\n";
   return absl::OkStatus();
 }
 

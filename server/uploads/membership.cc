@@ -12,6 +12,10 @@
 namespace dpar {
 namespace {
 
+std::string AskedPopulation(const v1::OpenUploadRequest& declared, const Recognised& content) {
+  return declared.population().empty() ? content.own_population : declared.population();
+}
+
 // Opens the population that the content belongs to, under the terms of its mark if it has one.
 absl::Status OpenPopulation(Transaction& transaction, const v1::OpenUploadRequest& declared, const Recognised& content,
                             const EntryContext& context, const std::string& name) {
@@ -48,7 +52,7 @@ absl::Status Recognise(const MarkDirectory& marks, const v1::OpenUploadRequest& 
   const absl::StatusOr<std::optional<std::string>> remembered = marks.PopulationOf({declared.parent(), content.digest});
   DPAR_RETURN_IF_ERROR(FromWitness(remembered.status()));
   content.remembered = *remembered;
-  const std::string name = content.remembered.value_or(content.own_population);
+  const std::string name = content.remembered.value_or(AskedPopulation(declared, content));
   if (name.empty()) {
     return absl::OkStatus();
   }
@@ -62,6 +66,7 @@ absl::Status Recognise(const MarkDirectory& marks, const v1::OpenUploadRequest& 
     content.frozen_reason = RollbackReason(**mark);
     content.marked_terms = TermsOf(**mark);
     content.marked_degree = (*mark)->terms.max_degree;
+    content.marked_node_total = (*mark)->terms.node_total;
   }
   return absl::OkStatus();
 }
@@ -89,8 +94,7 @@ absl::StatusOr<std::optional<std::string>> FirstPopulation(Transaction& transact
 absl::Status Join(Transaction& transaction, const v1::OpenUploadRequest& declared, const Recognised& content,
                   const std::optional<std::string>& first, const EntryContext& context, v1::Dataset& dataset,
                   v1::FinishUploadResponse& answer) {
-  const std::string asked = declared.population().empty() ? content.own_population : declared.population();
-  const std::string& name = first.value_or(asked);
+  const std::string name = first.value_or(AskedPopulation(declared, content));
   if (!declared.population().empty() && name != declared.population()) {
     return MakeError(absl::StatusCode::kFailedPrecondition, v1::CONTENT_HAS_POPULATION,
                      absl::StrCat("the same content belongs to ", name,
@@ -116,8 +120,14 @@ absl::Status Join(Transaction& transaction, const v1::OpenUploadRequest& declare
   answer.set_budget_shared(found.ok() || !content.frozen_reason.empty());
   DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> known,
                         FindPopulationByContent(transaction, declared.parent(), content.digest));
-  if (!known.has_value()) {
+  // Whether a declared version has the content of another must show in no budget. Without a declaration, that the
+  // population is shared says so already.
+  if (!known.has_value() || !declared.population().empty()) {
+    // A store that was rolled back may have lost versions. The mark may know this one or not: it is counted again.
+    DPAR_RETURN_IF_ERROR(RaiseNodeTotal(transaction, name, content.marked_node_total));
     DPAR_RETURN_IF_ERROR(AddVersion(transaction, name, declared.node_count(), context));
+  }
+  if (!known.has_value()) {
     DPAR_RETURN_IF_ERROR(RememberContent(transaction, declared.parent(), content.digest, name));
   }
   dataset.set_population(name);

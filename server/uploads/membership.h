@@ -17,7 +17,7 @@
 
 namespace dpar {
 
-// What the witness knows of a content, and of the population that it would open.
+// What the witness knows of a content, and of the population that it would open or join.
 struct Recognised {
   std::string digest;                                      // under the tenant's key
   std::string own_population;                              // named after the dataset; empty for public data
@@ -25,6 +25,7 @@ struct Recognised {
   std::string frozen_reason;                               // of the population, should the store not have it
   std::optional<BudgetTerms> marked_terms = std::nullopt;  // that it had then
   int64_t marked_degree = 0;                               // the degree promise that its cap rested on; 0: none
+  int64_t marked_node_total = 0;                           // the sum of N over its versions then
 };
 
 // Fills what follows from `content.digest`. A population that the store lost opens under its old name and terms,

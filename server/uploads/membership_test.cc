@@ -65,15 +65,48 @@ TEST_P(MembershipTest, EveryVersionLowersTheDeltaToThatOfTheSumOfSlots) {
   const Account account = AccountOf(kFirst);
   EXPECT_EQ(account.terms.cap_delta, 0.01) << "1/(10 * 6), rounded down";
   EXPECT_EQ(account.terms.cap_units, CapUnits(8, 0.01, account.terms.order).value());
-  // The same content again is no further version.
-  ASSERT_TRUE(Upload(Of("copy", kFirst), Version(2)).ok());
-  EXPECT_EQ(AccountOf(kFirst).node_total, 6);
   const auto entries = ReadFrom(*database_, [](Transaction& t) { return ListEntries(t, kFirst, 1, 10); }).value();
   ASSERT_EQ(entries.size(), 1U);
   EXPECT_EQ(entries[0].kind(), v1::LedgerEntry::ADJUST);
   EXPECT_EQ(entries[0].delta(), 0.01);
   EXPECT_EQ(entries[0].reason(), "delta lowered to 1/(10 N), rounded down, for N = 6 slots of all versions");
   EXPECT_TRUE(ReadFrom(*database_, [](Transaction& t) { return VerifyChain(t, kFirst, {}); })->intact());
+}
+
+// One node's data decides whether two versions are identical.
+TEST_P(MembershipTest, ABudgetDoesNotTellWhetherTwoVersionsAreIdentical) {
+  ASSERT_TRUE(Upload("first").ok());
+  ASSERT_TRUE(Upload(Declaration("other", "open-other"), Version(2)).ok());
+  ASSERT_TRUE(Upload(Of("different", kFirst), Version(3)).ok());
+  constexpr char kOther[] = "tenants/acme/populations/other";
+  ASSERT_TRUE(Upload(Of("same", kOther), Version(2)).ok());
+  const Account different = AccountOf(kFirst);
+  const Account same = AccountOf(kOther);
+  EXPECT_EQ(same.node_total, 6);
+  EXPECT_EQ(same.terms.cap_delta, 0.01);
+  EXPECT_EQ(same.node_total, different.node_total);
+  EXPECT_EQ(same.terms.cap_delta, different.terms.cap_delta);
+  EXPECT_EQ(same.terms.cap_units, different.terms.cap_units);
+  EXPECT_EQ(same.head_sequence, different.head_sequence);
+}
+
+TEST_P(MembershipTest, AnIdenticalVersionIsRefusedUnderOpenReservationsAsAnotherOneIs) {
+  ASSERT_TRUE(Upload("first").ok());
+  v1::OpenUploadRequest sized = Of("copy", kFirst);
+  sized.set_size_bytes(static_cast<int64_t>(bytes_.size()));
+  const std::string upload = Open(sized)->name();
+  ASSERT_TRUE(Write(upload, 0, bytes_).ok());
+  const Account account = AccountOf(kFirst);
+  const EntryContext context{"token", kNow};
+  const Price price = *MakePrice(*MakeGaussianEvent(1, 100, 1), 0.1, 0.03, account.terms);
+  ASSERT_TRUE(Ledger([&](Transaction& t) { return Reserve(t, kFirst, "j", price, context).status(); }).ok());
+  ExpectError(Finish(upload, Sha256Hex(bytes_), "finish").status(), absl::StatusCode::kFailedPrecondition,
+              "POPULATION_IN_USE");
+  // Without a declaration nothing is counted, and nothing needs to be lowered.
+  const auto again = Upload("again");
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->dataset().population(), kFirst);
+  EXPECT_EQ(AccountOf(kFirst).node_total, 3);
 }
 
 TEST_P(MembershipTest, ADeltaIsNotLoweredUnderOpenReservationsAndTheUploadStaysOpen) {
@@ -110,6 +143,14 @@ TEST_P(MembershipTest, AVersionThatWhatIsSpentLeavesNoDeltaForIsRefused) {
   const absl::Status refused = OpenStatus(Of("second", kFirst));
   ExpectError(refused, absl::StatusCode::kFailedPrecondition, "PRIVACY_BUDGET_EXHAUSTED");
   EXPECT_THAT(std::string(refused.message()), HasSubstr("goes from 0.03 to 0.01"));
+}
+
+TEST_P(MembershipTest, VersionsThatTheMarkKnowsAndTheStoreLostStillCount) {
+  ASSERT_TRUE(Upload("first").ok());
+  ASSERT_TRUE(marks_->Write({kFirst, {8, 0.001, 17, 100, 0, 60}, {{5, std::string(64, '5'), 40}}}).ok());
+  ASSERT_TRUE(Upload(Of("second", kFirst), Version(2)).ok());
+  EXPECT_EQ(AccountOf(kFirst).node_total, 63);
+  EXPECT_EQ(AccountOf(kFirst).terms.cap_delta, 0.001);
 }
 
 TEST_P(MembershipTest, TheSameContentBelongsToItsFirstPopulationAlone) {

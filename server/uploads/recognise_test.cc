@@ -83,6 +83,15 @@ TEST_P(RecogniseTest, ALowerCapThatItsOwnerDeclaresForRecognisedDataHolds) {
   EXPECT_EQ(entries[1].reason(), "declared with the upload");
 }
 
+TEST_P(RecogniseTest, VersionsThatTheStoreLostStillCountAgainstTheDelta) {
+  ForgetData();
+  ASSERT_TRUE(marks_->Write({kFirst, {8, 0.001, 17, 100, 0, 60}, {{5, std::string(64, '5'), 40}}}).ok());
+  ASSERT_TRUE(Upload("again").ok());
+  EXPECT_EQ(OldAccount().node_total, 63);
+  EXPECT_EQ(OldAccount().terms.cap_delta, 0.001);
+  EXPECT_EQ(OldAccount().terms.cap_units, 100);
+}
+
 TEST_P(RecogniseTest, DataWhoseMarkCannotBeReadComesUpFrozenAndIsNotPublic) {
   ForgetData();
   ASSERT_TRUE(WriteFileDurably(marks_->File(kFirst), "garbled", 0600).ok());
@@ -112,6 +121,25 @@ TEST_P(RecogniseTest, DataWhosePopulationTheStoreLostBelongsToItAgainAndToNoOthe
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->dataset().population(), kFirst);
   EXPECT_TRUE(again->budget_shared());
+}
+
+TEST_P(RecogniseTest, NothingIsRecordedWithADirectoryThatWasReplaced) {
+  const auto insert = [&](int64_t number, char digit) {
+    return database_->Write([&](Transaction& t) {
+      return t
+          .Execute("INSERT INTO witness_ids (number, id, reason, time) VALUES ($1, $2, 'replaced', 1)",
+                   {number, std::string(32, digit)})
+          .status();
+    });
+  };
+  ASSERT_TRUE(marks_->WriteIds({std::string(32, '1')}).ok());
+  ASSERT_TRUE(insert(0, '1').ok());
+  ASSERT_TRUE(Upload("first").ok());
+  ASSERT_TRUE(insert(1, '2').ok());
+  ExpectError(Upload("second").status(), absl::StatusCode::kUnavailable, "SERVER_UNAVAILABLE");
+  EXPECT_EQ(DatasetStatus("second").code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(marks_->WriteIds({std::string(32, '1'), std::string(32, '2')}).ok());
+  EXPECT_TRUE(Upload("third").ok());
 }
 
 TEST_P(RecogniseTest, OtherDataUnderTheIdOfALostPopulationComesUpFrozen) {

@@ -30,6 +30,7 @@
 #include "server/uploads/declaration.h"
 #include "server/uploads/declared_graph.h"
 #include "server/uploads/membership.h"
+#include "server/witness/pairing.h"
 #include "spdlog/spdlog.h"
 
 namespace dpar {
@@ -400,6 +401,8 @@ absl::Status Uploads::Record(Transaction& transaction, const Sealing& sealing, v
   const Content content = {declared.parent(), sealing.content.digest};
   answer.Clear();
   DPAR_RETURN_IF_ERROR(transaction.Lock(Guard::kTenant, declared.parent()));
+  // What was read from a replaced directory may be too little, and what is kept there nobody reads.
+  DPAR_RETURN_IF_ERROR(FromWitness(CheckStillPaired(transaction, marks_)));
   v1::Dataset dataset = sealing.dataset;
   DPAR_ASSIGN_OR_RETURN(const std::optional<std::string> first,
                         FirstPopulation(transaction, declared, sealing.content));

@@ -54,10 +54,10 @@ bool ReadReal(absl::string_view text, double& value) {
 bool ReadTerms(absl::string_view line, MarkedTerms& terms) {
   const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
   int64_t closed = 0;
-  const bool read = words.size() == 7 && words[0] == "terms" && ReadReal(words[1], terms.cap_epsilon) &&
+  const bool read = words.size() == 8 && words[0] == "terms" && ReadReal(words[1], terms.cap_epsilon) &&
                     ReadReal(words[2], terms.cap_delta) && ReadNumber(words[3], terms.order) && terms.order > 0 &&
                     ReadNumber(words[4], terms.cap_units) && ReadNumber(words[5], terms.max_degree) &&
-                    ReadNumber(words[6], closed) && closed <= 1;
+                    ReadNumber(words[6], terms.node_total) && ReadNumber(words[7], closed) && closed <= 1;
   terms.closed = closed == 1;
   return read;
 }
@@ -96,8 +96,8 @@ void AddCheckpoint(Mark& mark, Checkpoint checkpoint) {
 std::string FormatMark(const Mark& mark) {
   std::string text = absl::StrCat(kTitle, kVersion, "\npopulation ", mark.population, "\n");
   const MarkedTerms& terms = mark.terms;
-  absl::StrAppendFormat(&text, "terms %.17g %.17g %d %d %d %d\n", terms.cap_epsilon, terms.cap_delta, terms.order,
-                        terms.cap_units, terms.max_degree, terms.closed ? 1 : 0);
+  absl::StrAppendFormat(&text, "terms %.17g %.17g %d %d %d %d %d\n", terms.cap_epsilon, terms.cap_delta, terms.order,
+                        terms.cap_units, terms.max_degree, terms.node_total, terms.closed ? 1 : 0);
   for (const Checkpoint& checkpoint : mark.checkpoints) {
     absl::StrAppend(&text, "entry ", checkpoint.sequence, " ", checkpoint.hash, " ", checkpoint.spent_units, "\n");
   }

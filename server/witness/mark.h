@@ -43,6 +43,7 @@ struct MarkedTerms {
   int64_t order = 0;
   int64_t cap_units = 0;
   int64_t max_degree = 0;  // the degree promise that the cap rests on; 0: none
+  int64_t node_total = 0;  // the sum of N over its versions, that the next one is added to
   bool closed = false;     // no job is ever admitted again, as after a merge into another population
 
   friend bool operator==(const MarkedTerms&, const MarkedTerms&) = default;

@@ -30,18 +30,19 @@ TEST(MarkTest, WhatIsWrittenIsReadBack) {
   EXPECT_EQ(ParseMark(FormatMark(TwoEntries())).value(), TwoEntries());
   EXPECT_EQ(FormatMark(TwoEntries()),
             Sealed(absl::StrCat("dpar-mark 1\npopulation tenants/acme/populations/b1\n"
-                                "terms 4 0.10000000000000001 8 1000 0 0\nentry 3 ",
+                                "terms 4 0.10000000000000001 8 1000 0 0 0\nentry 3 ",
                                 std::string(64, '1'), " 40\nentry 7 ", std::string(64, '2'), " 90\n")));
 }
 
-TEST(MarkTest, ADegreePromiseAndWhetherItIsClosedAreTheLastOfTheTerms) {
+TEST(MarkTest, ADegreePromiseTheSumOfNAndWhetherItIsClosedAreTheLastOfTheTerms) {
   Mark mark = TwoEntries();
   mark.terms.max_degree = 50;
   EXPECT_EQ(ParseMark(FormatMark(mark)).value(), mark);
-  EXPECT_THAT(FormatMark(mark), ::testing::HasSubstr(" 8 1000 50 0\n"));
+  EXPECT_THAT(FormatMark(mark), ::testing::HasSubstr(" 8 1000 50 0 0\n"));
+  mark.terms.node_total = 300;
   mark.terms.closed = true;
   EXPECT_EQ(ParseMark(FormatMark(mark)).value(), mark);
-  EXPECT_THAT(FormatMark(mark), ::testing::HasSubstr(" 8 1000 50 1\n"));
+  EXPECT_THAT(FormatMark(mark), ::testing::HasSubstr(" 8 1000 50 300 1\n"));
 }
 
 TEST(MarkTest, EveryTextThatWasCutShortIsRefused) {
@@ -74,10 +75,11 @@ TEST(MarkTest, ATextWithARightDigestThatNoMarkHasIsRefused) {
       {" 8 1000", " 8 01000"},
       {" 8 1000", " 0 1000"},
       {" 8 1000", " 8"},
-      {" 1000 0 0", " 1000 -5 0"},
-      {" 1000 0 0", " 1000 0 2"},
-      {" 1000 0 0", " 1000 0 0 0"},
-      {" 1000 0 0", " 1000 0"},
+      {" 1000 0 0 0", " 1000 -5 0 0"},
+      {" 1000 0 0 0", " 1000 0 -5 0"},
+      {" 1000 0 0 0", " 1000 0 0 2"},
+      {" 1000 0 0 0", " 1000 0 0 0 0"},
+      {" 1000 0 0 0", " 1000 0 0"},
       {"terms 4", "terms 0"},
       {"terms 4", "terms nan"},
       {"terms 4", "terms inf"},

@@ -101,26 +101,30 @@ int64_t MissingUnits(const Comparison& comparison, const std::optional<Mark>& ma
   return std::min(mark->last().spent_units - common + lost_cap, kMaxUnits - account.used_units());
 }
 
-// What the mark knows was priced, and promised, under its own degree promise and delta, which this store may lack.
+// What the mark knows was priced, and promised, under its own degree promise, sum of N and delta, which this store may
+// lack.
 absl::Status Narrow(Transaction& transaction, const Mark& mark, const EntryContext& context) {
   if (mark.terms.max_degree > 0) {
     DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction, mark.population, mark.terms.max_degree));
   }
+  DPAR_RETURN_IF_ERROR(RaiseNodeTotal(transaction, mark.population, mark.terms.node_total));
   return LowerDelta(transaction, mark.population, mark.terms.cap_delta, "the cap's delta as its mark has it", context);
 }
 
-// A merged population's ledger has ended. What its mark knows and it lacks is missing where its spend went.
-absl::Status SettleMerged(Transaction& transaction, const Comparison& comparison, bool marked,
-                          const std::string& reason, const EntryContext& context) {
+// A merged population's ledger has ended. What its mark knows and it lacks is missing where its spend went. Returns
+// what is closed for that, if anything.
+absl::StatusOr<std::string> SettleMerged(Transaction& transaction, const Comparison& comparison, bool marked,
+                                         const std::string& reason, const EntryContext& context) {
   if (marked && !comparison.rolled_back) {
-    return absl::OkStatus();
+    return std::string();
   }
   std::string end = comparison.account.merged_into;
   while (true) {
     DPAR_ASSIGN_OR_RETURN(const Account account, LoadAccount(transaction, end));
     if (account.merged_into.empty()) {
-      return Close(transaction, end, absl::StrCat(kClosedByThaw, "of a population that was merged into it: ", reason),
-                   context);
+      DPAR_RETURN_IF_ERROR(Close(
+          transaction, end, absl::StrCat(kClosedByThaw, "of a population that was merged into it: ", reason), context));
+      return end;
     }
     end = account.merged_into;
   }
@@ -146,6 +150,28 @@ Mark NextMark(const std::string& population, const Comparison& comparison, const
     AddCheckpoint(mark, {account.head_sequence, account.head_hash, account.posted_units});
   }
   return mark;
+}
+
+// So that a backup from before it was closed is found out. The caller holds the tenant's lock.
+absl::Status MarkClosed(Database& database, const MarkDirectory& marks, const std::string& population) {
+  const absl::StatusOr<std::optional<Mark>> read = marks.Read(population);
+  if (absl::IsDataLoss(read.status())) {
+    return absl::OkStatus();  // which closes it at any thaw
+  }
+  DPAR_RETURN_IF_ERROR(read.status());
+  Comparison comparison;
+  DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) -> absl::Status {
+    if (read->has_value()) {
+      DPAR_ASSIGN_OR_RETURN(comparison, CompareWithMark(transaction, population, **read));
+      return absl::OkStatus();
+    }
+    comparison = {};
+    DPAR_ASSIGN_OR_RETURN(comparison.account, LoadAccount(transaction, population));
+    return absl::OkStatus();
+  }));
+  Mark mark = comparison.rolled_back ? **read : NextMark(population, comparison, *read, comparison.account);
+  mark.terms.closed = true;
+  return marks.Write(mark);
 }
 
 absl::StatusOr<std::optional<Rollback>> Judge(Database& database, const MarkDirectory& marks,
@@ -193,8 +219,13 @@ absl::StatusOr<std::vector<std::string>> Unmarked(Transaction& transaction, cons
 
 MarkedTerms MarkTerms(const Account& account) {
   const BudgetTerms& terms = account.terms;
-  return {terms.cap_epsilon, terms.cap_delta,    terms.order,
-          terms.cap_units,   account.max_degree, !account.closed_reason.empty()};
+  return {terms.cap_epsilon,
+          terms.cap_delta,
+          terms.order,
+          terms.cap_units,
+          account.max_degree,
+          account.node_total,
+          !account.closed_reason.empty()};
 }
 
 BudgetTerms TermsOf(const Mark& mark) {
@@ -249,9 +280,11 @@ absl::StatusOr<WitnessReport> CompareAll(Database& database, const MarkDirectory
   }
   DPAR_RETURN_IF_ERROR(database.Read([&](Transaction& transaction) -> absl::Status {
     DPAR_ASSIGN_OR_RETURN(report.unmarked, Unmarked(transaction, marked));
-    DPAR_ASSIGN_OR_RETURN(report.merged, transaction.QueryTexts("SELECT name FROM populations WHERE merged_into <> '' "
-                                                                "AND frozen_reason = '' ORDER BY name",
-                                                                {}));
+    DPAR_ASSIGN_OR_RETURN(
+        report.merged,
+        transaction.QueryTexts("SELECT name FROM populations WHERE merged_into <> '' AND frozen_reason = '' UNION "
+                               "SELECT merged_into FROM populations WHERE merged_into <> '' ORDER BY 1",
+                               {}));
     return absl::OkStatus();
   }));
   return report;
@@ -286,7 +319,9 @@ absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, cons
       comparison = {account, std::nullopt, false};
     }
     if (!account.merged_into.empty()) {
-      return SettleMerged(transaction, comparison, mark.has_value(), reason, context);
+      DPAR_ASSIGN_OR_RETURN(thawed.closed_end,
+                            SettleMerged(transaction, comparison, mark.has_value(), reason, context));
+      return absl::OkStatus();
     }
     const std::string tag = DebitTag(mark);
     DPAR_ASSIGN_OR_RETURN(const bool debited, WasDebited(transaction, population, tag));
@@ -303,6 +338,10 @@ absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, cons
     thawed.closed = !account.closed_reason.empty();
     return absl::OkStatus();
   }));
+  // First, since the mark of `population` then no longer shows what its ledger lacked.
+  if (!thawed.closed_end.empty()) {
+    DPAR_RETURN_IF_ERROR(MarkClosed(database, marks, thawed.closed_end));
+  }
   DPAR_RETURN_IF_ERROR(marks.Write(NextMark(population, comparison, mark, account)));
   DPAR_RETURN_IF_ERROR(
       database.Write([&](Transaction& transaction) { return SetFrozen(transaction, population, ""); }));

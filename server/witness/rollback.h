@@ -49,7 +49,7 @@ struct WitnessReport {
   int64_t unclaimed = 0;  // of populations that the store does not know; their content opens them again, frozen
   std::vector<Rollback> rollbacks;
   std::vector<std::string> unmarked;  // populations that have spent something and have no mark
-  std::vector<std::string> merged;    // into others; their marks must stand at their ends
+  std::vector<std::string> merged;    // and what they were merged into; the marks of both must stand at their ends
 };
 // Compares every mark with the store; changes nothing.
 absl::StatusOr<WitnessReport> CompareAll(Database& database, const MarkDirectory& marks);
@@ -58,10 +58,12 @@ struct Thawed {
   int64_t debited_units = 0;
   int64_t left_units = 0;
   bool closed = false;
+  std::string closed_end;  // of a merged population: what holds its spend, and was closed for what nobody can count
 };
 // Settles a frozen population: ends live jobs, debits what the mark knows and the ledger lacks, marks it anew and
 // admits jobs again. Without a readable mark of the same order nobody knows what was spent: then all that is left is
 // debited and the population closed, so that no raised cap brings it back; so it is when the mark is of a closed one.
+// A merged population has no budget of its own: where it would be closed, what it was merged into is, and is marked so.
 // FAILED_PRECONDITION when it is not frozen. Can be repeated after a crash without a second debit: the debit's reason
 // names the mark.
 absl::StatusOr<Thawed> Thaw(Database& database, const MarkDirectory& marks, const std::string& population,

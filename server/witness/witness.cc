@@ -23,6 +23,7 @@ namespace {
 
 // About ten megabytes. When full, all are forgotten and looked up again.
 constexpr size_t kMaxCovered = 100'000;
+constexpr int64_t kContentsAtOnce = 500;
 
 // For callers: paths go to the log only.
 absl::Status CannotMark() {
@@ -76,6 +77,7 @@ absl::Status Witness::Begin() {
   DPAR_ASSIGN_OR_RETURN(const WitnessReport report, CompareAll(database_, marks_));
   DPAR_RETURN_IF_ERROR(FreezeRolledBack(report));
   DPAR_RETURN_IF_ERROR(MarkUnmarked(report.unmarked));
+  DPAR_RETURN_IF_ERROR(RememberContents());
   // A server may have died between the commit of a merge and the mark that keeps a backup from undoing it.
   for (const std::string& population : report.merged) {
     const absl::Status covered = CoverAll(population);
@@ -113,6 +115,39 @@ absl::Status Witness::MarkUnmarked(const std::vector<std::string>& populations) 
         populations.size(), marks_.root());
   }
   return absl::OkStatus();
+}
+
+// An adopted directory knows no content, and would not recognise one that a restored store has lost.
+absl::Status Witness::RememberContents() const {
+  Content last;
+  while (true) {
+    std::vector<Row> rows;
+    DPAR_RETURN_IF_ERROR(database_.Read([&](Transaction& transaction) -> absl::Status {
+      DPAR_ASSIGN_OR_RETURN(
+          rows, transaction.Query("SELECT tenant, content_digest, population FROM (SELECT tenant, content_digest, "
+                                  "population FROM contents UNION ALL SELECT tenant, content_digest, '' FROM "
+                                  "public_contents) AS every WHERE (tenant, content_digest) > ($1, $2) "
+                                  "ORDER BY tenant, content_digest LIMIT $3",
+                                  {last.tenant, last.digest, kContentsAtOnce}));
+      return absl::OkStatus();
+    }));
+    for (const Row& row : rows) {
+      RowReader reader(row);
+      last.tenant = reader.Text();
+      last.digest = reader.Text();
+      const std::string population = reader.Text();
+      DPAR_RETURN_IF_ERROR(reader.status());
+      const absl::Status kept = population.empty() ? marks_.KeepPublic(last) : marks_.KeepPopulation(last, population);
+      if (absl::IsDataLoss(kept)) {  // uploads of this content are refused until the file is mended
+        spdlog::error("witness: {}", std::string(kept.message()));
+        continue;
+      }
+      DPAR_RETURN_IF_ERROR(kept);
+    }
+    if (rows.size() < static_cast<size_t>(kContentsAtOnce)) {
+      return absl::OkStatus();
+    }
+  }
 }
 
 absl::Status Witness::Cover(const Spend& spend) { return Cover(std::vector<Spend>{spend}); }

@@ -53,8 +53,8 @@ class Witness {
   [[nodiscard]] const MarkDirectory& marks() const { return marks_; }
 
   // At a server's start, before anything else uses the store: makes the directory, checks the pairing, freezes
-  // populations behind their marks, marks those with spend and no mark and the ends of merged ones, logs it. After an
-  // error the server must not serve.
+  // populations behind their marks, marks those with spend and no mark and the ends of both sides of a merge, logs it,
+  // and remembers every content that the store has. After an error the server must not serve.
   absl::Status Begin();
 
   // OK once a mark stands at or past the entry, in a ledger that has it; remembered, so mostly without disk access.
@@ -81,6 +81,7 @@ class Witness {
   void Remember(const std::vector<Spend>& spends) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status FreezeRolledBack(const WitnessReport& report);
   absl::Status MarkUnmarked(const std::vector<std::string>& populations);
+  absl::Status RememberContents() const;
 
   Database& database_;
   MarkDirectory marks_;

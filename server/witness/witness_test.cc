@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/files.h"
+#include "server/witness/pairing.h"
 #include "server/witness/testing/witness_fixture.h"
 
 namespace dpar {
@@ -110,6 +111,38 @@ TEST_P(WitnessTest, AServerThatMeetsSpendingWithoutAMarkMarksItAtItsStart) {
   Restart();
   EXPECT_EQ(MarkNow()->last().sequence, 3);
   EXPECT_EQ(MarkNow()->last().spent_units, AccountNow().posted_units);
+}
+
+TEST_P(WitnessTest, ADirectoryThatIsAdoptedKnowsEveryContentOfTheStore) {
+  const auto digest = [](int number) { return absl::StrCat(std::string(60, 'e'), 1000 + number); };
+  constexpr int kMany = 1001;  // more than are read at once
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                for (int i = 0; i < kMany; ++i) {
+                  DPAR_RETURN_IF_ERROR(i % 2 == 0 ? RememberContent(t, "tenants/acme", digest(i), kPopulation)
+                                                  : RememberPublic(t, "tenants/acme", digest(i)));
+                }
+                return absl::OkStatus();
+              }).ok());
+  fs::remove_all(root_ + "/witness");
+  const MarkDirectory empty(root_ + "/witness");
+  ASSERT_TRUE(empty.Make().ok());
+  ASSERT_TRUE(Adopt(store_.database(), empty, "its disk died", testing::kWitnessTime).ok());
+  Restart();
+  const MarkDirectory& marks = witness_->marks();
+  EXPECT_EQ(marks.PopulationOf({"tenants/acme", std::string(64, 'a')}).value(), kPopulation);
+  for (int i = 0; i < kMany; ++i) {
+    const Content content{"tenants/acme", digest(i)};
+    EXPECT_EQ(marks.PopulationOf(content).value().value_or("none"), i % 2 == 0 ? kPopulation : "none") << i;
+    EXPECT_EQ(marks.WasPublic(content).value(), i % 2 == 1) << i;
+  }
+}
+
+TEST_P(WitnessTest, AContentsFileThatIsSpoiledIsKeptAndEndsNoStart) {
+  const std::string file = absl::StrCat(root_, "/witness/acme/", std::string(64, 'a'), ".population");
+  ASSERT_TRUE(WriteFileDurably(file, "garbled", 0600).ok());
+  Restart();
+  EXPECT_EQ(witness_->marks().PopulationOf({"tenants/acme", std::string(64, 'a')}).status().code(),
+            absl::StatusCode::kDataLoss);
 }
 
 TEST_P(WitnessTest, WhatAnotherServerMarkedIsNotMarkedAgain) {
