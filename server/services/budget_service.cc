@@ -126,7 +126,8 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::MergePo
   DPAR_ASSIGN_OR_RETURN(const MergePrices prices, PriceMerge(parts_.database, from.name, into.name));
   DPAR_RETURN_IF_ERROR(TimeLedgerCommit(parts_.metrics, LedgerCommit::kOperator, [&] {
     return Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-      DPAR_RETURN_IF_ERROR(Merge(transaction, from.name, into.name, prices, request.reason(), {caller.token, now}));
+      DPAR_RETURN_IF_ERROR(Merge(transaction, from.name, into.name, prices, request.reason(), {caller.token, now},
+                                 request.allow_closing() ? Closing::kAllowed : Closing::kRefused));
       DPAR_ASSIGN_OR_RETURN(response, dpar::GetBudget(transaction, into.name));
       return absl::OkStatus();
     });

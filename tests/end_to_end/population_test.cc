@@ -13,6 +13,7 @@
 #include "core/privacy/budget.h"
 #include "nlohmann/json.hpp"
 #include "server/store/testing/private_postgres.h"
+#include "tests/end_to_end/terminal_command.h"
 #include "tests/end_to_end/workflow.h"
 
 namespace dpar::e2e {
@@ -207,6 +208,42 @@ TEST_F(PopulationTest, MergesThatCannotBeChangeNothing) {
       tenant_.owner_token, {"population", "merge", from, "--into", into, "--reason", "the same customers", "--yes"});
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(done.out, HasSubstr(absl::StrCat(from, " is part of ", into, " now")));
+}
+
+TEST_F(PopulationTest, AMergeThatClosesItsTargetSaysSoFirst) {
+  const auto upload = [&](uint64_t seed, const std::string& name, const std::string& cap) {
+    const std::string file = server().Scratch(absl::StrCat(tenant_.id, "-", seed, ".npz"));
+    WriteFile(file, GraphBytes(MakeGraph(seed)));
+    return server().Dpar(tenant_.owner_token, {"upload", file, "--classes", "3", "--name", name, "--cap-epsilon", cap});
+  };
+  ASSERT_EQ(upload(3501, "one", "8").exit_code, 0);
+  ASSERT_EQ(upload(3502, "other", "1").exit_code, 0);
+  const std::string one = tenant_.name + "/datasets/one";
+  const std::string other = tenant_.name + "/datasets/other";
+  ASSERT_NE(GetBudget(Owner(), one).order(), GetBudget(Owner(), other).order());
+  Train(one, 0.1);
+  const std::vector<std::string> merge = {"population", "merge",    "one",      "--into",
+                                          "other",      "--reason", "the same", "--yes"};
+  const CommandResult refused = server().Dpar(tenant_.owner_token, merge);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("would admit no further job, for good"));
+  EXPECT_THAT(refused.err, HasSubstr("--close"));
+  EXPECT_EQ(GetBudget(Owner(), other).closed_reason(), "");
+  std::vector<std::string> arguments = merge;
+  arguments.pop_back();
+  arguments.insert(arguments.begin(), BinaryPath("dpar"));
+  TerminalCommand asked(arguments, server().DparEnvironment(tenant_.owner_token), 200);
+  ASSERT_TRUE(asked.AwaitText("for good? What both")) << asked.output();
+  asked.Type("y\n");
+  ASSERT_TRUE(asked.AwaitText("close it for good? [y/N]")) << asked.output();
+  asked.Type("n\n");
+  EXPECT_EQ(asked.AwaitEnd(), 2) << asked.output();
+  EXPECT_EQ(GetBudget(Owner(), other).closed_reason(), "");
+  arguments = merge;
+  arguments.push_back("--close");
+  const CommandResult closed = server().Dpar(tenant_.owner_token, arguments);
+  EXPECT_EQ(closed.exit_code, 0) << closed.err;
+  EXPECT_THAT(closed.out, HasSubstr("CLOSED"));
 }
 
 TEST_F(PopulationTest, AScriptIsToldOfOtherPopulationsAndATypingErrorIsRefused) {
