@@ -50,7 +50,8 @@ grpc::Status BudgetServiceImpl::ListBudgets(grpc::ServerContext* context, const 
     DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request->parent()));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
     DPAR_ASSIGN_OR_RETURN(BudgetPage page, ReadFrom(parts_.database, [&](Transaction& transaction) {
-                            return dpar::ListBudgets(transaction, tenant, page_size, request->page_token());
+                            return dpar::ListBudgets(transaction, tenant, page_size, request->page_token(),
+                                                     request->sums_only() ? Equivalents::kWithout : Equivalents::kWith);
                           }));
     response->mutable_budgets()->Assign(page.budgets.begin(), page.budgets.end());
     response->set_next_page_token(page.next_page_token);

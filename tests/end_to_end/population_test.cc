@@ -278,6 +278,24 @@ TEST_F(PopulationTest, AScriptIsToldOfOtherPopulationsAndATypingErrorIsRefused) 
   EXPECT_THAT(shown.out, HasSubstr(tenant_.name + "/populations/customers"));
 }
 
+TEST_F(PopulationTest, ATokenThatMayNotReadPopulationsIsToldThatTheyWereNotListed) {
+  UploadVersion(Owner(), tenant_.name, 3601, "");
+  v1::CreateTokenRequest token = TokenRequest(tenant_.name, v1::MEMBER);
+  token.mutable_token()->add_scopes(v1::UPLOAD);
+  const auto created = Owner().Call(&v1::OperatorService::Stub::CreateToken, token);
+  ASSERT_THAT(created.status, IsOk());
+  const std::string file = server().Scratch(tenant_.id + "-3602.npz");
+  WriteFile(file, GraphBytes(MakeGraph(3602)));
+  const CommandResult done =
+      server().Dpar(created.value.secret(), {"upload", file, "--classes", "3", "--name", "blind", "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("populations of earlier uploads could not be listed"));
+  EXPECT_THAT(done.err, HasSubstr("note: without --population these count as people of whom nothing was uploaded"));
+  const nlohmann::json json = nlohmann::json::parse(done.out);
+  ASSERT_TRUE(json.contains("other_populations"));
+  EXPECT_TRUE(json["other_populations"].is_null());
+}
+
 class PopulationRaceTest : public ::testing::Test {
  protected:
   void StartServer(std::vector<std::string> flags) {
