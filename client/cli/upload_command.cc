@@ -22,6 +22,7 @@
 #include "core/error.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/size_bounds.h"
+#include "core/privacy/budget.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 
@@ -298,6 +299,33 @@ absl::StatusOr<Others> SettlePopulation(Session& session, const std::string& ten
   }
 }
 
+// Says what another version of `slots` slots does to the budget that it joins, for good, and asks where someone can
+// answer. False: not wanted.
+absl::StatusOr<bool> AcceptsSmallerCap(Session& session, const std::string& population, int64_t slots) {
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  const absl::StatusOr<v1::Budget> budget = connection->GetBudget(population);
+  if (absl::IsNotFound(budget.status())) {
+    return budget.status();
+  }
+  if (!budget.ok()) {
+    session.err() << "note: the budget of " << population << " cannot be read (" << budget.status().message()
+                  << ").\nIf this version's " << FormatCount(slots)
+                  << " slots are too many for the delta of its cap, the cap shrinks for good.\n";
+    return true;
+  }
+  DPAR_ASSIGN_OR_RETURN(const double delta, DefaultDelta(budget->node_total() + slots));
+  if (delta >= budget->cap_delta()) {
+    return true;
+  }
+  DPAR_ASSIGN_OR_RETURN(const int64_t units, CapUnits(budget->cap_epsilon(), delta, budget->order()));
+  session.err() << "note: with this version, " << population << " has up to "
+                << FormatCount(budget->node_total() + slots) << " people. For good,\nthe delta of its cap goes from "
+                << FormatNumber(budget->cap_delta()) << " to " << FormatNumber(delta) << ", and the cap from "
+                << FormatCount(budget->cap_units()) << " to " << FormatCount(units) << " units ("
+                << FormatCount(budget->posted_units() + budget->reserved_units()) << " used).\n";
+  return !session.CanAsk() || session.Ask("Upload it?", /*yes_by_default=*/false);
+}
+
 absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const PreparedUpload& prepared) {
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   DPAR_ASSIGN_OR_RETURN(const std::string tenant, session.TenantOrOwn(""));
@@ -307,6 +335,14 @@ absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const Prep
   }
   DPAR_RETURN_IF_ERROR(CheckBounds(arguments, prepared, info.limits()));
   DPAR_ASSIGN_OR_RETURN(const Others others, SettlePopulation(session, tenant, arguments));
+  if (!arguments.population.empty()) {
+    DPAR_ASSIGN_OR_RETURN(const bool accepted,
+                          AcceptsSmallerCap(session, arguments.population, prepared.sizes().node_count));
+    if (!accepted) {
+      session.err() << "nothing was uploaded\n";
+      return kFailed;
+    }
+  }
   if (!arguments.is_public && arguments.population.empty()) {
     const double cap = arguments.cap_epsilon.value_or(info.limits().default_cap_epsilon());
     session.err() << "cap: epsilon " << FormatNumber(cap) << " for all jobs together"

@@ -20,6 +20,7 @@ namespace dpar::e2e {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kClients = 64;
 constexpr int kVersions = 8;
@@ -276,6 +277,42 @@ TEST_F(PopulationTest, AScriptIsToldOfOtherPopulationsAndATypingErrorIsRefused) 
   // A dataset's id finds its population too.
   const CommandResult shown = server().Dpar(tenant_.owner_token, {"population", "show", "march"});
   EXPECT_THAT(shown.out, HasSubstr(tenant_.name + "/populations/customers"));
+}
+
+TEST_F(PopulationTest, AnUploadThatShrinksTheCapSaysSoFirst) {
+  const auto flags = [&](uint64_t seed, int64_t nodes, const std::vector<std::string>& added) {
+    const std::string file = server().Scratch(absl::StrCat(tenant_.id, "-", seed, ".npz"));
+    WriteFile(file, GraphBytes(MakeGraph(seed, {.nodes = nodes, .classes = 3, .features = 30})));
+    std::vector<std::string> all = {"upload", file, "--classes", "3"};
+    all.insert(all.end(), added.begin(), added.end());
+    return all;
+  };
+  const auto run = [&](const std::vector<std::string>& arguments) {
+    return server().Dpar(tenant_.owner_token, arguments);
+  };
+  // 9e-5 is for at most 1,111 people.
+  ASSERT_EQ(run(flags(3701, 300, {"--name", "people", "--cap-delta", "9e-5"})).exit_code, 0);
+  const std::string people = tenant_.name + "/datasets/people";
+  const v1::Budget before = GetBudget(Owner(), people);
+  const CommandResult fits = run(flags(3702, 300, {"--population", "people"}));
+  ASSERT_EQ(fits.exit_code, 0) << fits.err;
+  EXPECT_THAT(fits.err, Not(HasSubstr("the delta of its cap goes")));
+  EXPECT_EQ(GetBudget(Owner(), people).cap_units(), before.cap_units());
+  std::vector<std::string> large = flags(3703, 1400, {"--population", "people"});
+  std::vector<std::string> at_terminal = large;
+  at_terminal.insert(at_terminal.begin(), BinaryPath("dpar"));
+  TerminalCommand asked(at_terminal, server().DparEnvironment(tenant_.owner_token), 200);
+  ASSERT_TRUE(asked.AwaitText("Upload it? [y/N]")) << asked.output();
+  asked.Type("n\n");
+  EXPECT_EQ(asked.AwaitEnd(), 1) << asked.output();
+  EXPECT_EQ(GetBudget(Owner(), people).node_total(), 600);
+  const CommandResult script = run(large);
+  ASSERT_EQ(script.exit_code, 0) << script.err;
+  EXPECT_THAT(script.err, HasSubstr("the delta of its cap goes from 9e-05 to 5e-05"));
+  const v1::Budget after = GetBudget(Owner(), people);
+  EXPECT_EQ(after.cap_delta(), 5e-5);
+  EXPECT_LT(after.cap_units(), before.cap_units());
+  EXPECT_THAT(script.err, HasSubstr(" units (0 used)"));
 }
 
 TEST_F(PopulationTest, ATokenThatMayNotReadPopulationsIsToldThatTheyWereNotListed) {
