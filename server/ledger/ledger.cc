@@ -138,7 +138,8 @@ absl::Status AddStages(const std::string& population, int64_t order, v1::LedgerE
 }
 
 // Composes everything posted as if planned in advance. Equal events are parsed once. A debit has no event, so beside
-// one the posted units are converted, which is never smaller.
+// one the posted units are converted, which is not smaller; but a debit that a merge brought from a smaller order was
+// converted as a Gaussian's, and of other mechanisms that may say too little.
 absl::StatusOr<EquivalentEpsilon> Equivalent(Transaction& transaction, const std::string& population,
                                              const Account& account) {
   EquivalentEpsilon equivalent{0, false, account.head_sequence};

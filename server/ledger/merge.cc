@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/privacy/budget.h"
@@ -63,6 +64,18 @@ absl::StatusOr<BudgetTerms> MergedTerms(const Account& from, const Account& into
 // and none was cancelled after its data was opened. Jobs that are queued or running are for CheckMergeable.
 bool ReleasedNothing(const Account& account, int64_t opened_voids) {
   return account.live_events == 0 && account.posted_units == 0 && opened_voids == 0;
+}
+
+// A debit names no event, so at another order nothing proves its price. Divergence does not fall with the order, so at
+// a smaller one the same units suffice. At a larger one they grow in proportion, as a Gaussian's do, rounded up.
+int64_t DebitUnits(int64_t units, int64_t from_order, int64_t into_order) {
+  if (into_order <= from_order) {
+    return units;
+  }
+  const absl::uint128 scaled = (absl::uint128(static_cast<uint64_t>(units)) * static_cast<uint64_t>(into_order) +
+                                static_cast<uint64_t>(from_order - 1)) /
+                               static_cast<uint64_t>(from_order);
+  return scaled > static_cast<uint64_t>(kMaxUnits) ? kMaxUnits : static_cast<int64_t>(scaled);
 }
 
 class Merging {
@@ -167,7 +180,9 @@ class Merging {
   absl::Status Take(StoredEntry stored) {
     v1::LedgerEntry& entry = stored.entry;
     const bool debit = entry.kind() == v1::LedgerEntry::DEBIT;
-    if (!debit && old_.terms.order != account_.terms.order) {
+    if (debit) {
+      entry.set_units(DebitUnits(entry.units(), old_.terms.order, account_.terms.order));
+    } else if (old_.terms.order != account_.terms.order) {
       const auto units = prices_.units.find(stored.event_text);
       if (units == prices_.units.end()) {
         return ChangedMeanwhile();

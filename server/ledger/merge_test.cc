@@ -291,6 +291,27 @@ TEST_P(MergeTest, ADebitOrAnOpenedVoidIsARelease) {
   EXPECT_THAT(std::string(MergeNow(kFrom, kOther).message()), Not(HasSubstr("instead")));
 }
 
+TEST_P(MergeTest, ADebitGrowsInProportionAtALargerOrderAndNeverShrinks) {
+  OpenOther();
+  ASSERT_GT(other_.order, terms_.order);
+  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, kFrom, 1001, "a pilot", kContext).status(); }).ok());
+  ASSERT_TRUE(MergeNow(kFrom, kOther, Closing::kAllowed).ok());
+  const int64_t grown = (1001 * other_.order + terms_.order - 1) / terms_.order;
+  EXPECT_GT(grown, 1001);
+  EXPECT_EQ(AccountOf(kOther).posted_units, grown);
+  ASSERT_TRUE(MergeNow(kOther, kPopulation, Closing::kAllowed).ok());
+  EXPECT_EQ(AccountOf(kPopulation).posted_units, grown) << "at a smaller order as many as before";
+  ExpectIntact();
+}
+
+TEST_P(MergeTest, ADebitThatGrowsBeyondALedgerIsRefused) {
+  OpenOther();
+  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, kFrom, kMaxUnits, "all", kContext).status(); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, kOther, 1, "a pilot", kContext).status(); }).ok());
+  EXPECT_EQ(Reason(MergeNow(kFrom, kOther, Closing::kAllowed)), "INVALID_FIELD");
+  EXPECT_EQ(AccountOf(kOther).posted_units, 1);
+}
+
 TEST_P(MergeTest, APriceOfTheOtherPopulationsEventsIsNeeded) {
   OpenOther();
   const MergePrices prices = *PriceMerge(store_.database(), kFrom, kOther);
