@@ -129,7 +129,7 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::MergePo
     return Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
       DPAR_RETURN_IF_ERROR(Merge(transaction, from.name, into.name, prices, request.reason(), {caller.token, now},
                                  request.allow_closing() ? Closing::kAllowed : Closing::kRefused));
-      DPAR_ASSIGN_OR_RETURN(response, dpar::GetBudget(transaction, into.name));
+      response.set_name(into.name);
       return absl::OkStatus();
     });
   }));
@@ -137,7 +137,12 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::MergePo
   // Before an owner is told that they are one; also when the answer is a remembered one.
   DPAR_RETURN_IF_ERROR(parts_.witness.CoverAll(from.name));
   DPAR_SEAM("merge-end-marked");
-  return parts_.witness.CoverAll(into.name);
+  DPAR_RETURN_IF_ERROR(parts_.witness.CoverAll(into.name));
+  // The accountant must not hold the write lock, so only the name is remembered, and the budget is as it is now.
+  DPAR_ASSIGN_OR_RETURN(response, ReadFrom(parts_.database, [&](Transaction& transaction) {
+                          return dpar::GetBudget(transaction, into.name);
+                        }));
+  return absl::OkStatus();
 }
 
 }  // namespace dpar

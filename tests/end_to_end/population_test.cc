@@ -165,7 +165,12 @@ TEST_F(PopulationTest, MergedPopulationsSpendTogetherAndTheirCertificatesStillVe
   EXPECT_EQ(GetBudget(Owner(), other).posted_units(), sum);
   EXPECT_EQ(PopulationOf(Owner(), one), into);
   Train(one);
-  EXPECT_GT(GetBudget(Owner(), other).posted_units(), sum) << "a job on a dataset of either";
+  const int64_t later = GetBudget(Owner(), other).posted_units();
+  EXPECT_GT(later, sum) << "a job on a dataset of either";
+  const auto repeated = Merge(Owner(), from, into, id);
+  ASSERT_THAT(repeated.status, IsOk());
+  EXPECT_EQ(repeated.value.posted_units(), later) << "the budget as it is now";
+  EXPECT_GT(repeated.value.equivalent_epsilon(), 0);
   for (const std::string& job : jobs) EXPECT_THAT(VerifiedText(job), HasSubstr("VERIFIED"));
   EXPECT_TRUE(VerifyChain(Owner(), other).intact());
   // A cycle, and what ended, are named.
