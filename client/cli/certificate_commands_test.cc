@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "client/cli/certificate_document.h"
 #include "client/cli/format.h"
@@ -124,6 +125,9 @@ TEST_F(CertificateCommandsTest, ShowsEverythingThatTheCertificateStates) {
         "What was checked"}) {
     EXPECT_THAT(run.out, HasSubstr("\n" + heading + "\n"));
   }
+  EXPECT_THAT(run.out, HasSubstr("All jobs on this population together are held to epsilon "));
+  EXPECT_THAT(absl::StrReplaceAll(run.out, {{"\n  ", " "}}),
+              HasSubstr("unless an operator raises it or more than 100% of it is used"));
   EXPECT_THAT(run.out, HasSubstr("Used before this job: 1,234,567 units"));
   EXPECT_THAT(run.out, HasSubstr("Built from: commit 0123456789ab, GNU 12.2.0, Release"));
   EXPECT_THAT(run.out, HasSubstr("learning rate: 35.6789012345"));

@@ -109,11 +109,12 @@ DocumentSection SubjectSection(const Statement& statement, const Json& predicate
 
 DocumentSection BudgetSection(const Statement& statement, const Json& predicate) {
   DocumentSection section{"The population's budget", {}, {}};
-  section.paragraphs = {
-      absl::StrCat("All jobs on this dataset together are held to epsilon ", Plain(predicate["ledger"]["cap_epsilon"]),
-                   " and delta ", Plain(predicate["ledger"]["cap_delta"]),
-                   ". A ledger adds up what each has cost, in units: billionths of a nat of Renyi divergence at order ",
-                   Plain(predicate["ledger"]["order"]), ".")};
+  section.paragraphs = {absl::StrCat(
+      "All jobs on this population together are held to epsilon ", Plain(predicate["ledger"]["cap_epsilon"]),
+      " and delta ", Plain(predicate["ledger"]["cap_delta"]),
+      ", unless an operator raises it or more than 100% of it is used; later entries of the ledger say so. The ledger "
+      "adds up what each has cost, in units: billionths of a nat of Renyi divergence at order ",
+      Plain(predicate["ledger"]["order"]), ".")};
   const auto share = [&](int64_t units) {
     return statement.cap_units > 0
                ? absl::StrCat(FormatCount(units), " units (", FormatPercent(units, statement.cap_units), " of the cap)")

@@ -1,5 +1,6 @@
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -51,8 +52,20 @@ struct MergeArguments {
   std::string from;
   std::string into;
   std::string reason;
+  bool close = false;
   bool yes = false;
 };
+
+// Only the server knows whether a merge closes the one that goes on: it refuses until that was said.
+bool MayClose(Session& session, const absl::Status& refused) {
+  const auto info = GetErrorInfo(refused);
+  if (!info.has_value() || info->metadata().count("field") == 0 || info->metadata().at("field") != "allow_closing" ||
+      !session.CanAsk()) {
+    return false;
+  }
+  session.err() << refused.message() << "\n";
+  return session.Ask("Merge, and close it for good?", /*yes_by_default=*/false);
+}
 
 absl::StatusOr<int> RunMerge(Session& session, const MergeArguments& arguments) {
   if (!arguments.yes && !session.CanAsk()) {
@@ -63,7 +76,8 @@ absl::StatusOr<int> RunMerge(Session& session, const MergeArguments& arguments) 
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
   if (!arguments.yes &&
       !session.Ask(absl::StrCat("Merge ", from, " into ", into, " for good? What both have spent adds up, the smaller ",
-                                "cap holds, and nothing is given back."),
+                                "cap holds, and nothing is given back.",
+                                arguments.close ? " It may be closed by this: no further job, ever." : ""),
                    /*yes_by_default=*/false)) {
     session.err() << "nothing was merged\n";
     return kFailed;
@@ -73,14 +87,21 @@ absl::StatusOr<int> RunMerge(Session& session, const MergeArguments& arguments) 
   request.set_into(into);
   request.set_reason(arguments.reason);
   request.set_request_id(NewRequestId(session.random()));
-  DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, connection->MergePopulation(request));
+  request.set_allow_closing(arguments.close);
+  absl::StatusOr<v1::Budget> merged = connection->MergePopulation(request);
+  if (!arguments.yes && MayClose(session, merged.status())) {
+    request.set_allow_closing(true);
+    request.set_request_id(NewRequestId(session.random()));
+    merged = connection->MergePopulation(request);
+  }
+  DPAR_ASSIGN_OR_RETURN(const v1::Budget budget, std::move(merged));
   if (session.json()) {
     session.PrintJson({{"merged", from}, {"budget", ResourceJson(budget)}});
     return kDone;
   }
   session.out() << from << " is part of " << into << " now\n";
   PrintBudget(session, budget);
-  if (budget.left_units() == 0) {
+  if (budget.closed_reason().empty() && budget.left_units() == 0) {
     session.out() << "EXHAUSTED: no further job is admitted\n";
   }
   return kDone;
@@ -115,6 +136,9 @@ void AddMerge(CLI::App& group, Command& chosen) {
   command->add_option("POPULATION", arguments->from, "Id or full name of the one that ends")->required();
   command->add_option("--into", arguments->into, "Id or full name of the one that goes on")->required();
   command->add_option("--reason", arguments->reason, "Why, 1 to 500 characters; the ledger keeps it")->required();
+  command->add_flag("--close", arguments->close,
+                    "Merge also where the one that goes on admits no\nfurther job afterwards. Without it that is\n"
+                    "refused, or asked at a terminal");
   command->add_flag("--yes", arguments->yes, "Do not ask");
   command->footer(Examples("  dpar population merge april --into customers --reason 'the same people' --yes"));
   command->callback([arguments, &chosen] { chosen = [arguments](Session& s) { return RunMerge(s, *arguments); }; });

@@ -22,6 +22,7 @@
 #include "core/error.h"
 #include "core/graph/graph_file.h"
 #include "core/graph/size_bounds.h"
+#include "core/privacy/budget.h"
 #include "core/status_macros.h"
 #include "core/validate.h"
 
@@ -234,44 +235,53 @@ std::string KeepDigestKey(Session& session, const v1::FinishUploadResponse& resp
   return file.value_or("");
 }
 
-// The tenant's populations that a dataset may join. Empty where the token may not read them.
-std::vector<v1::Budget> OpenPopulations(Connection& connection, const std::string& tenant) {
-  absl::StatusOr<Connection::Budgets> all = connection.ListBudgets(tenant);
-  if (!all.ok()) {
-    return {};
-  }
-  std::erase_if(all->budgets, [](const v1::Budget& budget) { return !budget.merged_into().empty(); });
-  return std::move(all->budgets);
+// The tenant's populations that a dataset may join.
+absl::StatusOr<std::vector<v1::Budget>> OpenPopulations(Connection& connection, const std::string& tenant) {
+  DPAR_ASSIGN_OR_RETURN(Connection::Budgets all, connection.ListBudgets(tenant, /*sums_only=*/true));
+  std::erase_if(all.budgets, [](const v1::Budget& budget) { return !budget.merged_into().empty(); });
+  return std::move(all.budgets);
 }
 
-// Asks whose data it is, where someone can answer and nothing was said. Returns the ids of the populations that there
-// are, if none of them was chosen.
-absl::StatusOr<std::vector<std::string>> SettlePopulation(Session& session, const std::string& tenant,
-                                                          UploadArguments& arguments) {
-  std::vector<std::string> ids;
+void NoteOthers(Session& session, const std::string& others) {
+  session.err() << "note: without --population these count as people of whom nothing was uploaded before, with a\n"
+                << "budget of their own. If they are people of " << others
+                << ",\nname it: budgets belong to people, not to uploads.\n";
+}
+
+// Ids of the populations that there are; nothing when they could not be listed.
+using Others = std::optional<std::vector<std::string>>;
+
+// Asks whose data it is, where someone can answer and nothing was said. Returns what there was to choose from, if
+// nothing was chosen.
+absl::StatusOr<Others> SettlePopulation(Session& session, const std::string& tenant, UploadArguments& arguments) {
+  const Others none = std::vector<std::string>();
   if (!arguments.population.empty()) {
     DPAR_ASSIGN_OR_RETURN(arguments.population, session.Resolve("populations", arguments.population));
-    return ids;
+    return none;
   }
   if (arguments.is_public) {
-    return ids;
+    return none;
   }
   DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
-  const std::vector<v1::Budget> populations = OpenPopulations(*connection, tenant);
-  for (const v1::Budget& population : populations) {
-    ids.push_back(IdOf(population.name()));
-  }
-  if (ids.empty()) {
-    return ids;
+  const absl::StatusOr<std::vector<v1::Budget>> listed = OpenPopulations(*connection, tenant);
+  Others ids = none;
+  if (!listed.ok()) {
+    session.err() << "note: populations of earlier uploads could not be listed (" << listed.status().message() << ")\n";
+    ids.reset();
+  } else {
+    for (const v1::Budget& population : *listed) {
+      ids->push_back(IdOf(population.name()));
+    }
+    if (ids->empty()) {
+      return none;
+    }
   }
   if (!session.CanAsk()) {
-    session.err() << "note: without --population these count as people of whom nothing was uploaded before, with a\n"
-                  << "budget of their own. If they are people of one of " << absl::StrJoin(ids, ", ")
-                  << ",\nname it: budgets belong to people, not to uploads.\n";
+    NoteOthers(session, ids.has_value() ? absl::StrCat("one of ", absl::StrJoin(*ids, ", ")) : "an earlier population");
     return ids;
   }
   session.err() << "Budgets belong to people. Is this a graph of the same people as one before?\n";
-  for (const v1::Budget& population : populations) {
+  for (const v1::Budget& population : listed.value_or(std::vector<v1::Budget>())) {
     session.err() << "  " << IdOf(population.name()) << ", "
                   << FormatPercent(population.left_units(), population.cap_units()) << " of its cap left\n";
   }
@@ -280,12 +290,40 @@ absl::StatusOr<std::vector<std::string>> SettlePopulation(Session& session, cons
     if (answer.empty()) {
       return ids;
     }
-    if (std::find(ids.begin(), ids.end(), answer) != ids.end()) {
+    // The server checks a name that cannot be checked here.
+    if (!ids.has_value() || std::find(ids->begin(), ids->end(), answer) != ids->end()) {
       DPAR_ASSIGN_OR_RETURN(arguments.population, session.Resolve("populations", answer));
-      return std::vector<std::string>();
+      return none;
     }
     session.err() << "there is no population " << answer << "\n";
   }
+}
+
+// Says what another version of `slots` slots does to the budget that it joins, for good, and asks where someone can
+// answer. False: not wanted.
+absl::StatusOr<bool> AcceptsSmallerCap(Session& session, const std::string& population, int64_t slots) {
+  DPAR_ASSIGN_OR_RETURN(Connection* const connection, session.Connect());
+  const absl::StatusOr<v1::Budget> budget = connection->GetBudget(population);
+  if (absl::IsNotFound(budget.status())) {
+    return budget.status();
+  }
+  if (!budget.ok()) {
+    session.err() << "note: the budget of " << population << " cannot be read (" << budget.status().message()
+                  << ").\nIf this version's " << FormatCount(slots)
+                  << " slots are too many for the delta of its cap, the cap shrinks for good.\n";
+    return true;
+  }
+  DPAR_ASSIGN_OR_RETURN(const double delta, DefaultDelta(budget->node_total() + slots));
+  if (delta >= budget->cap_delta()) {
+    return true;
+  }
+  DPAR_ASSIGN_OR_RETURN(const int64_t units, CapUnits(budget->cap_epsilon(), delta, budget->order()));
+  session.err() << "note: with this version, " << population << " has up to "
+                << FormatCount(budget->node_total() + slots) << " people. For good,\nthe delta of its cap goes from "
+                << FormatNumber(budget->cap_delta()) << " to " << FormatNumber(delta) << ", and the cap from "
+                << FormatCount(budget->cap_units()) << " to " << FormatCount(units) << " units ("
+                << FormatCount(budget->posted_units() + budget->reserved_units()) << " used).\n";
+  return !session.CanAsk() || session.Ask("Upload it?", /*yes_by_default=*/false);
 }
 
 absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const PreparedUpload& prepared) {
@@ -296,7 +334,15 @@ absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const Prep
     arguments.entry_bound = std::min(*prepared.most_entries(), info.limits().max_feature_entries());
   }
   DPAR_RETURN_IF_ERROR(CheckBounds(arguments, prepared, info.limits()));
-  DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> others, SettlePopulation(session, tenant, arguments));
+  DPAR_ASSIGN_OR_RETURN(const Others others, SettlePopulation(session, tenant, arguments));
+  if (!arguments.population.empty()) {
+    DPAR_ASSIGN_OR_RETURN(const bool accepted,
+                          AcceptsSmallerCap(session, arguments.population, prepared.sizes().node_count));
+    if (!accepted) {
+      session.err() << "nothing was uploaded\n";
+      return kFailed;
+    }
+  }
   if (!arguments.is_public && arguments.population.empty()) {
     const double cap = arguments.cap_epsilon.value_or(info.limits().default_cap_epsilon());
     session.err() << "cap: epsilon " << FormatNumber(cap) << " for all jobs together"
@@ -334,8 +380,8 @@ absl::StatusOr<int> Send(Session& session, UploadArguments arguments, const Prep
     json["digest_key_file"] = key_file;
   }
   json["budget_shared"] = response->budget_shared();
-  if (!others.empty() && !response->budget_shared()) {
-    json["other_populations"] = others;
+  if (!response->budget_shared() && (!others.has_value() || !others->empty())) {
+    json["other_populations"] = others.has_value() ? Json(*others) : Json(nullptr);
   }
   if (budget.has_value()) {
     json["budget"] = ResourceJson(*budget);

@@ -203,8 +203,10 @@ absl::StatusOr<v1::Budget> Connection::GetBudget(const std::string& name) {
   return Call(*budgets_, &v1::BudgetService::Stub::GetBudget, Named<v1::GetBudgetRequest>(name), kCallTimeout);
 }
 
-absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& tenant) {
+absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& tenant, bool sums_only) {
   Budgets all;
+  auto first = Below<v1::ListBudgetsRequest>(tenant);
+  first.set_sums_only(sums_only);
   const auto fetch = [this](const auto& request) {
     return Call(*budgets_, &v1::BudgetService::Stub::ListBudgets, request, kCallTimeout);
   };
@@ -215,7 +217,7 @@ absl::StatusOr<Connection::Budgets> Connection::ListBudgets(const std::string& t
     }
     return page.budgets();
   };
-  DPAR_ASSIGN_OR_RETURN(all.budgets, AllPages<v1::Budget>(Below<v1::ListBudgetsRequest>(tenant), fetch, items));
+  DPAR_ASSIGN_OR_RETURN(all.budgets, AllPages<v1::Budget>(first, fetch, items));
   return all;
 }
 

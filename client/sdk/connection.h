@@ -66,7 +66,8 @@ class Connection {
     std::vector<v1::Budget> budgets;
     std::optional<v1::Budget> fullest;
   };
-  absl::StatusOr<Budgets> ListBudgets(const std::string& tenant);
+  // Without equivalent_epsilon when only sums are wanted, which is quicker.
+  absl::StatusOr<Budgets> ListBudgets(const std::string& tenant, bool sums_only = false);
   // Populations with their datasets, and what each of these has posted; all list pages, of a tenant or of all.
   absl::StatusOr<std::vector<v1::PopulationUsage>> ListUsage(const std::string& tenant);
   absl::StatusOr<v1::Budget> MergePopulation(const v1::MergePopulationRequest& request);

@@ -72,7 +72,9 @@ constexpr const char* kIdenticalDatasets =
 constexpr const char* kBudgetScope =
     "one budget for all people of the population as of this entry, each of whom is at most one node in each version of "
     "the data that its owner placed in it: what is learnt about a person from all of these versions together stays "
-    "within the cap; whoever is in another population has a budget of its own there";
+    "within the cap, unless an operator raises it or the ledger shows more than 100% used, as later entries say; "
+    "whoever "
+    "is in another population has a budget of its own there";
 
 std::string Relation(const v1::Plan& plan) {
   return plan.has_max_degree() ? absl::StrCat(kRelation, kPromisedDegree, plan.max_degree(), kPromiseOrigin)

@@ -309,6 +309,8 @@ TEST(StatementTest, StatesWhatWasUsedOfTheCapAndWhatTheEntrysHashCovers) {
   EXPECT_THAT(Keys(ledger),
               ElementsAre("population", "scope", "cap_epsilon", "cap_delta", "cap_max_degree", "cap_relation", "order",
                           "cap_units", "units_before", "units", "units_after", "entry", "checkpoint"));
+  EXPECT_THAT(ledger["scope"].get<std::string>(),
+              HasSubstr("stays within the cap, unless an operator raises it or the ledger shows more than 100% used"));
   EXPECT_EQ(ledger["units_after"], 1234567 + statement.units);
   EXPECT_THAT(Keys(ledger["entry"]), ElementsAre("sequence", "hash", "previous_hash", "time_microseconds", "kind",
                                                  "actor", "attempt", "event"));

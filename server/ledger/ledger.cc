@@ -138,7 +138,8 @@ absl::Status AddStages(const std::string& population, int64_t order, v1::LedgerE
 }
 
 // Composes everything posted as if planned in advance. Equal events are parsed once. A debit has no event, so beside
-// one the posted units are converted, which is never smaller.
+// one the posted units are converted, which is not smaller; but a debit that a merge brought from a smaller order was
+// converted as a Gaussian's, and of other mechanisms that may say too little.
 absl::StatusOr<EquivalentEpsilon> Equivalent(Transaction& transaction, const std::string& population,
                                              const Account& account) {
   EquivalentEpsilon equivalent{0, false, account.head_sequence};
@@ -259,17 +260,24 @@ absl::StatusOr<EquivalentEpsilon> GetEquivalentEpsilon(Transaction& transaction,
 }
 
 absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::string& tenant, int64_t page_size,
-                                       const std::string& page_token) {
+                                       const std::string& page_token, Equivalents equivalents) {
+  const auto get = [&](const std::string& name) -> absl::StatusOr<v1::Budget> {
+    if (equivalents == Equivalents::kWith) {
+      return GetBudget(transaction, name);
+    }
+    DPAR_ASSIGN_OR_RETURN(BudgetSums sums, GetBudgetSums(transaction, name));
+    return std::move(sums.budget);
+  };
   DPAR_ASSIGN_OR_RETURN(const PopulationPage names, ListPopulations(transaction, tenant, page_size, page_token));
   BudgetPage page;
   page.next_page_token = names.next_page_token;
   for (const std::string& name : names.populations) {
-    DPAR_ASSIGN_OR_RETURN(v1::Budget budget, GetBudget(transaction, name));
+    DPAR_ASSIGN_OR_RETURN(v1::Budget budget, get(name));
     page.budgets.push_back(std::move(budget));
   }
   DPAR_ASSIGN_OR_RETURN(const std::vector<std::string> fullest, FullestPopulations(transaction, tenant, 1));
   if (!fullest.empty()) {
-    DPAR_ASSIGN_OR_RETURN(page.fullest, GetBudget(transaction, fullest[0]));
+    DPAR_ASSIGN_OR_RETURN(page.fullest, get(fullest[0]));
   }
   return page;
 }

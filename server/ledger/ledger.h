@@ -96,8 +96,10 @@ struct BudgetPage {
   std::string next_page_token;
   std::optional<v1::Budget> fullest;
 };
+// Without equivalents the accountant, which takes its time, has nothing to do.
+enum class Equivalents { kWith, kWithout };
 absl::StatusOr<BudgetPage> ListBudgets(Transaction& transaction, const std::string& tenant, int64_t page_size,
-                                       const std::string& page_token);
+                                       const std::string& page_token, Equivalents equivalents = Equivalents::kWith);
 
 // OK when the job would be admitted now (core/privacy/budget.h); else FAILED_PRECONDITION / PRIVACY_BUDGET_EXHAUSTED or
 // / BUDGET_FROZEN or / POPULATION_CLOSED. UNAVAILABLE for a price of another order or cap delta: plan again.

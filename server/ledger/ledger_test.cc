@@ -361,5 +361,26 @@ TEST_P(LedgerTest, BudgetsAreListedByPopulationWithTheFullest) {
   EXPECT_FALSE(list("tenants/none", 10, "").fullest.has_value());
 }
 
+TEST_P(LedgerTest, AListOfSumsNeedsNoAccountant) {
+  ASSERT_TRUE(ReserveJob("j", 1).ok());
+  ASSERT_TRUE(PostJob("j").ok());
+  const auto list = [&](Equivalents equivalents) {
+    BudgetPage page;
+    EXPECT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                  DPAR_ASSIGN_OR_RETURN(page, ListBudgets(t, "", 10, "", equivalents));
+                  return absl::OkStatus();
+                }).ok());
+    return page;
+  };
+  const BudgetPage with = list(Equivalents::kWith);
+  BudgetPage without = list(Equivalents::kWithout);
+  ASSERT_EQ(without.budgets.size(), 1U);
+  EXPECT_GT(with.budgets[0].equivalent_epsilon(), 0);
+  EXPECT_EQ(without.budgets[0].equivalent_epsilon(), 0);
+  EXPECT_EQ(without.fullest->equivalent_epsilon(), 0);
+  without.budgets[0].set_equivalent_epsilon(with.budgets[0].equivalent_epsilon());
+  EXPECT_EQ(without.budgets[0].SerializeAsString(), with.budgets[0].SerializeAsString());
+}
+
 }  // namespace
 }  // namespace dpar

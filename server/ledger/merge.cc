@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/numeric/int128.h"
 #include "absl/strings/str_cat.h"
 #include "core/error.h"
 #include "core/privacy/budget.h"
@@ -59,6 +60,24 @@ absl::StatusOr<BudgetTerms> MergedTerms(const Account& from, const Account& into
   return terms;
 }
 
+// Whether nothing that depends on the people of the population may have left it: no job was posted, nothing debited,
+// and none was cancelled after its data was opened. Jobs that are queued or running are for CheckMergeable.
+bool ReleasedNothing(const Account& account, int64_t opened_voids) {
+  return account.live_events == 0 && account.posted_units == 0 && opened_voids == 0;
+}
+
+// A debit names no event, so at another order nothing proves its price. Divergence does not fall with the order, so at
+// a smaller one the same units suffice. At a larger one they grow in proportion, as a Gaussian's do, rounded up.
+int64_t DebitUnits(int64_t units, int64_t from_order, int64_t into_order) {
+  if (into_order <= from_order) {
+    return units;
+  }
+  const absl::uint128 scaled = (absl::uint128(static_cast<uint64_t>(units)) * static_cast<uint64_t>(into_order) +
+                                static_cast<uint64_t>(from_order - 1)) /
+                               static_cast<uint64_t>(from_order);
+  return scaled > static_cast<uint64_t>(kMaxUnits) ? kMaxUnits : static_cast<int64_t>(scaled);
+}
+
 class Merging {
  public:
   Merging(Transaction& transaction, std::string from, std::string into, const MergePrices& prices,
@@ -94,13 +113,37 @@ class Merging {
                : CorruptBudget(absl::StrCat("entry ", chain.first_bad_sequence(), ": ", chain.fault()), from_);
   }
 
+  // Finds out whether `into` is closed by this, which must not come as a surprise.
+  absl::Status CheckClosing(Closing closing) {
+    DPAR_ASSIGN_OR_RETURN(voids_, CountOpenedVoids(transaction_, from_));
+    std::string what_else;
+    if (!old_.closed_reason.empty()) {
+      why_closed_ = absl::StrCat(from_, ", which was closed, was merged into it: ", old_.closed_reason);
+    } else if (old_.terms.order != account_.terms.order && !ReleasedNothing(old_, voids_)) {
+      why_closed_ = absl::StrCat(from_, " was merged into it, whose ledger counts at order ", old_.terms.order,
+                                 " and this one at ", account_.terms.order, ": no cap holds for a sum of both");
+      DPAR_ASSIGN_OR_RETURN(const int64_t voids, CountOpenedVoids(transaction_, into_));
+      if (ReleasedNothing(account_, voids)) {
+        what_else = absl::StrCat("Merge ", into_, " into ", from_, " instead, which closes neither: ", into_,
+                                 " has spent nothing. Or repeat");
+      }
+    }
+    if (why_closed_.empty() || !account_.closed_reason.empty() || closing == Closing::kAllowed) {
+      return absl::OkStatus();
+    }
+    return MakeError(
+        absl::StatusCode::kFailedPrecondition, v1::INVALID_FIELD,
+        absl::StrCat("after this merge ", into_, " would admit no further job, for good: ", why_closed_, ". ",
+                     what_else.empty() ? "Repeat" : what_else, " this with allow_closing (--close) if it may end"),
+        {{"field", "allow_closing"}});
+  }
+
   absl::Status Inherit(const std::string& reason) {
     DPAR_ASSIGN_OR_RETURN(account_.terms, MergedTerms(old_, account_));
     StoredEntry heading = CapEntry(v1::LedgerEntry::MERGE, account_.terms,
                                    absl::StrCat("from ", from_, " at entry ", old_.head_sequence, " (",
                                                 old_.head_hash.substr(0, kShownHash), "): ", reason));
-    DPAR_ASSIGN_OR_RETURN(const int64_t voids, CountOpenedVoids(transaction_, from_));
-    heading.entry.set_attempt(static_cast<int32_t>(voids));
+    heading.entry.set_attempt(static_cast<int32_t>(voids_));
     DPAR_RETURN_IF_ERROR(Append(transaction_, into_, account_, std::move(heading), context_).status());
     constexpr int64_t kPageRows = 1000;
     for (int64_t last = 0; last < old_.head_sequence; last += kPageRows) {
@@ -122,16 +165,8 @@ class Merging {
     if (old_.max_degree > 0) {
       DPAR_RETURN_IF_ERROR(NarrowToDegree(transaction_, into_, old_.max_degree));
     }
-    if (old_.terms.order != account_.terms.order) {
-      DPAR_RETURN_IF_ERROR(
-          Close(transaction_, into_,
-                absl::StrCat(from_, " was merged into it, whose ledger counts at order ", old_.terms.order,
-                             " and this one at ", account_.terms.order, ": no cap holds for a sum of both"),
-                context_));
-    } else if (!old_.closed_reason.empty()) {
-      DPAR_RETURN_IF_ERROR(Close(transaction_, into_,
-                                 absl::StrCat(from_, ", which was closed, was merged into it: ", old_.closed_reason),
-                                 context_));
+    if (!why_closed_.empty()) {
+      DPAR_RETURN_IF_ERROR(Close(transaction_, into_, why_closed_, context_));
     }
     old_.merged_into = into_;
     old_.closed_reason = absl::StrCat(kMergedPrefix, into_, ": ", reason);
@@ -145,7 +180,9 @@ class Merging {
   absl::Status Take(StoredEntry stored) {
     v1::LedgerEntry& entry = stored.entry;
     const bool debit = entry.kind() == v1::LedgerEntry::DEBIT;
-    if (!debit && old_.terms.order != account_.terms.order) {
+    if (debit) {
+      entry.set_units(DebitUnits(entry.units(), old_.terms.order, account_.terms.order));
+    } else if (old_.terms.order != account_.terms.order) {
       const auto units = prices_.units.find(stored.event_text);
       if (units == prices_.units.end()) {
         return ChangedMeanwhile();
@@ -168,8 +205,10 @@ class Merging {
   const std::string into_;
   const MergePrices& prices_;
   const EntryContext& context_;
-  Account old_;      // of `from`
-  Account account_;  // of `into`
+  Account old_;        // of `from`
+  Account account_;    // of `into`
+  int64_t voids_ = 0;  // of `from`, after the data was opened
+  std::string why_closed_;
 };
 
 }  // namespace
@@ -200,7 +239,7 @@ absl::StatusOr<MergePrices> PriceMerge(Database& database, const std::string& fr
 }
 
 absl::Status Merge(Transaction& transaction, const std::string& from, const std::string& into,
-                   const MergePrices& prices, const std::string& reason, const EntryContext& context) {
+                   const MergePrices& prices, const std::string& reason, const EntryContext& context, Closing closing) {
   if (from == into) {
     return InvalidField("into", "into must be another population than name");
   }
@@ -210,6 +249,7 @@ absl::Status Merge(Transaction& transaction, const std::string& from, const std:
     return absl::OkStatus();
   }
   DPAR_RETURN_IF_ERROR(merging.Check());
+  DPAR_RETURN_IF_ERROR(merging.CheckClosing(closing));
   DPAR_RETURN_IF_ERROR(merging.Inherit(reason));
   DPAR_SEAM("merge-inherited");
   DPAR_RETURN_IF_ERROR(merging.Finish(reason));

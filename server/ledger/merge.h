@@ -2,8 +2,9 @@
 //
 // What `from` has spent becomes spend of `into`: its posted events as INHERIT entries, priced at the order of `into`,
 // and its debits. The smaller cap holds from then on. Nothing is given back: `from` is closed for good, and its
-// datasets and contents belong to `into`. Where the two have different orders, no filter covers which of them was
-// chosen after outputs were seen, so `into` is closed too; so it is where either was closed before.
+// datasets and contents belong to `into`. Where the two have different orders and `from` has released something, no
+// filter covers which of them was chosen after outputs were seen, so `into` is closed too; so it is where `from` was
+// closed before. Nobody wants that by accident, so such a merge must be allowed to close.
 #ifndef DPAR_SERVER_LEDGER_MERGE_H_
 #define DPAR_SERVER_LEDGER_MERGE_H_
 
@@ -26,11 +27,16 @@ struct MergePrices {
 // May take seconds, so it is done before a transaction begins.
 absl::StatusOr<MergePrices> PriceMerge(Database& database, const std::string& from, const std::string& into);
 
+// What a merge may do to `into`.
+enum class Closing { kRefused, kAllowed };
+
 // Both are populations of one tenant. Nothing when it was done before. FAILED_PRECONDITION / POPULATION_CLOSED when
 // either was merged into another, / POPULATION_IN_USE while jobs of either are queued or running, / BUDGET_FROZEN;
-// INVALID_ARGUMENT for a population and itself; UNAVAILABLE when something was posted since PriceMerge.
+// / INVALID_FIELD when it would close `into` and may not; INVALID_ARGUMENT for a population and itself; UNAVAILABLE
+// when something was posted since PriceMerge.
 absl::Status Merge(Transaction& transaction, const std::string& from, const std::string& into,
-                   const MergePrices& prices, const std::string& reason, const EntryContext& context);
+                   const MergePrices& prices, const std::string& reason, const EntryContext& context,
+                   Closing closing = Closing::kRefused);
 
 }  // namespace dpar
 

@@ -21,9 +21,11 @@ using ::testing::HasSubstr;
 using testing::kContext;
 using testing::kDelta;
 using testing::kPopulation;
+using ::testing::Not;
 using testing::Reason;
 
 constexpr char kFrom[] = "tenants/acme/populations/a";
+constexpr char kOther[] = "tenants/acme/populations/c";
 using Entry = v1::LedgerEntry;
 
 // kFrom is merged into kPopulation.
@@ -52,9 +54,19 @@ class MergeTest : public testing::LedgerFixture {
     });
     return status.ok() ? absl::StatusOr<Settlement>(settled) : status;
   }
-  absl::Status MergeNow(const std::string& from = kFrom, const std::string& into = kPopulation) {
+  absl::Status MergeNow(const std::string& from = kFrom, const std::string& into = kPopulation,
+                        Closing closing = Closing::kRefused) {
     DPAR_ASSIGN_OR_RETURN(const MergePrices prices, PriceMerge(store_.database(), from, into));
-    return Write([&](Transaction& t) { return Merge(t, from, into, prices, "the same people", kContext); });
+    return Write([&](Transaction& t) { return Merge(t, from, into, prices, "the same people", kContext, closing); });
+  }
+  // kOther, at an order of its own.
+  void OpenOther() {
+    ASSERT_NE(other_.order, terms_.order);
+    ASSERT_TRUE(Write([&](Transaction& t) { return OpenBudget(t, kOther, other_, kContext); }).ok());
+  }
+  absl::Status ReserveInOther() {
+    const Price price = *MakePrice(PriceOf(0.01).event, 0.01, kDelta, other_);
+    return Write([&](Transaction& t) { return Reserve(t, kOther, "j", price, kContext).status(); });
   }
   Account AccountOf(const std::string& population) {
     return ReadFrom(store_.database(), [&](Transaction& t) { return LoadAccount(t, population); }).value();
@@ -79,6 +91,7 @@ class MergeTest : public testing::LedgerFixture {
   void SetNodes(const std::string& population, int64_t nodes) {
     ASSERT_TRUE(Write([&](Transaction& t) { return AddVersion(t, population, nodes, kContext); }).ok());
   }
+  const BudgetTerms other_ = *MakeBudgetTerms(1, kDelta);
 };
 
 TEST_P(MergeTest, WhatBothHaveSpentIsSpentOfOneUnderTheSmallerCap) {
@@ -215,33 +228,96 @@ TEST_P(MergeTest, AFreeVoidThatIsLeftAfterAMergeStillIsOne) {
   ExpectIntact();
 }
 
-TEST_P(MergeTest, PopulationsOfDifferentOrdersAreClosedTogether) {
-  constexpr char kOther[] = "tenants/acme/populations/c";
-  const BudgetTerms other = *MakeBudgetTerms(1, kDelta);
-  ASSERT_NE(other.order, terms_.order);
-  ASSERT_TRUE(Write([&](Transaction& t) { return OpenBudget(t, kOther, other, kContext); }).ok());
+TEST_P(MergeTest, PopulationsOfDifferentOrdersAreClosedTogetherWhereThatIsAllowed) {
+  OpenOther();
   Spend(kFrom, "a1", 1);
-  ASSERT_TRUE(MergeNow(kFrom, kOther).ok());
+  const absl::Status refused = MergeNow(kFrom, kOther);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(Reason(refused), "INVALID_FIELD");
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("c would admit no further job, for good"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("Merge tenants/acme/populations/c into"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("(--close)"));
+  EXPECT_EQ(AccountOf(kOther).head_sequence, 1);
+  EXPECT_EQ(AccountOf(kFrom).merged_into, "");
+  ASSERT_TRUE(MergeNow(kFrom, kOther, Closing::kAllowed).ok());
   const Account account = AccountOf(kOther);
-  EXPECT_EQ(account.posted_units, *EventUnits(PriceOf(1).event, other.order));
+  EXPECT_EQ(account.posted_units, *EventUnits(PriceOf(1).event, other_.order));
   EXPECT_THAT(account.closed_reason, HasSubstr("no cap holds for a sum of both"));
   EXPECT_EQ(account.left_units(), 0);
-  const Price price = *MakePrice(PriceOf(0.01).event, 0.01, kDelta, other);
-  EXPECT_EQ(Reason(Write([&](Transaction& t) { return Reserve(t, kOther, "j", price, kContext).status(); })),
-            "POPULATION_CLOSED");
+  EXPECT_EQ(Reason(ReserveInOther()), "POPULATION_CLOSED");
   // A raised cap does not open it, and neither does a further merge.
   EXPECT_EQ(Reason(Write([&](Transaction& t) { return SetCap(t, kOther, 8, "more", kContext); })), "POPULATION_CLOSED");
-  ASSERT_TRUE(MergeNow(kOther, kPopulation).ok());
+  EXPECT_EQ(Reason(MergeNow(kOther, kPopulation)), "INVALID_FIELD") << "what is closed closes";
+  ASSERT_TRUE(MergeNow(kOther, kPopulation, Closing::kAllowed).ok());
   EXPECT_NE(AccountOf(kPopulation).closed_reason, "");
   ExpectIntact();
 }
 
+TEST_P(MergeTest, APopulationThatReleasedNothingClosesNothingAtAnotherOrder) {
+  OpenOther();
+  // A cancel of what never ran shows nothing.
+  ASSERT_TRUE(Write([&](Transaction& t) -> absl::Status {
+                DPAR_RETURN_IF_ERROR(Reserve(t, kFrom, "a1", PriceOf(1), kContext).status());
+                return VoidOrPost(t, kFrom, "a1", 0, "cancelled", kContext).status();
+              }).ok());
+  ASSERT_TRUE(MergeNow(kFrom, kOther, Closing::kAllowed).ok());
+  EXPECT_EQ(AccountOf(kOther).closed_reason, "") << "allowed is not asked for";
+  EXPECT_EQ(AccountOf(kOther).terms.order, other_.order);
+  EXPECT_EQ(AccountOf(kOther).terms.cap_epsilon, 1);
+  EXPECT_TRUE(ReserveInOther().ok());
+  ExpectIntact();
+}
+
+TEST_P(MergeTest, TheOtherWayRoundAtAnotherOrderKeepsWhatIsSpent) {
+  OpenOther();
+  Spend(kFrom, "a1", 0.1);
+  ASSERT_TRUE(MergeNow(kOther, kFrom).ok());
+  EXPECT_EQ(AccountOf(kFrom).closed_reason, "");
+  EXPECT_EQ(AccountOf(kFrom).terms.cap_epsilon, 1);
+  EXPECT_EQ(AccountOf(kFrom).terms.order, terms_.order);
+  EXPECT_EQ(AccountOf(kFrom).posted_units, PriceOf(0.1).cost.units);
+  ExpectIntact();
+}
+
+TEST_P(MergeTest, ADebitOrAnOpenedVoidIsARelease) {
+  OpenOther();
+  ASSERT_EQ(*CancelOpened(kFrom, "a1"), Settlement::kVoided);
+  EXPECT_EQ(Reason(MergeNow(kFrom, kOther)), "INVALID_FIELD");
+  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, kPopulation, 1, "a pilot", kContext).status(); }).ok());
+  const absl::Status refused = MergeNow(kPopulation, kOther);
+  EXPECT_EQ(Reason(refused), "INVALID_FIELD");
+  // Where both have released something, there is no other way round.
+  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, kOther, 1, "a pilot", kContext).status(); }).ok());
+  EXPECT_THAT(std::string(MergeNow(kFrom, kOther).message()), Not(HasSubstr("instead")));
+}
+
+TEST_P(MergeTest, ADebitGrowsInProportionAtALargerOrderAndNeverShrinks) {
+  OpenOther();
+  ASSERT_GT(other_.order, terms_.order);
+  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, kFrom, 1001, "a pilot", kContext).status(); }).ok());
+  ASSERT_TRUE(MergeNow(kFrom, kOther, Closing::kAllowed).ok());
+  const int64_t grown = (1001 * other_.order + terms_.order - 1) / terms_.order;
+  EXPECT_GT(grown, 1001);
+  EXPECT_EQ(AccountOf(kOther).posted_units, grown);
+  ASSERT_TRUE(MergeNow(kOther, kPopulation, Closing::kAllowed).ok());
+  EXPECT_EQ(AccountOf(kPopulation).posted_units, grown) << "at a smaller order as many as before";
+  ExpectIntact();
+}
+
+TEST_P(MergeTest, ADebitThatGrowsBeyondALedgerIsRefused) {
+  OpenOther();
+  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, kFrom, kMaxUnits, "all", kContext).status(); }).ok());
+  ASSERT_TRUE(Write([&](Transaction& t) { return Debit(t, kOther, 1, "a pilot", kContext).status(); }).ok());
+  EXPECT_EQ(Reason(MergeNow(kFrom, kOther, Closing::kAllowed)), "INVALID_FIELD");
+  EXPECT_EQ(AccountOf(kOther).posted_units, 1);
+}
+
 TEST_P(MergeTest, APriceOfTheOtherPopulationsEventsIsNeeded) {
-  constexpr char kOther[] = "tenants/acme/populations/c";
-  ASSERT_TRUE(Write([&](Transaction& t) { return OpenBudget(t, kOther, *MakeBudgetTerms(1, kDelta), kContext); }).ok());
+  OpenOther();
   const MergePrices prices = *PriceMerge(store_.database(), kFrom, kOther);
   Spend(kFrom, "posted-meanwhile", 1);
-  const absl::Status status = Write([&](Transaction& t) { return Merge(t, kFrom, kOther, prices, "why", kContext); });
+  const absl::Status status =
+      Write([&](Transaction& t) { return Merge(t, kFrom, kOther, prices, "why", kContext, Closing::kAllowed); });
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(AccountOf(kOther).head_sequence, 1);
 }

@@ -50,7 +50,8 @@ grpc::Status BudgetServiceImpl::ListBudgets(grpc::ServerContext* context, const 
     DPAR_ASSIGN_OR_RETURN(const std::string tenant, TenantOrAll(parts_.database, caller, request->parent()));
     DPAR_ASSIGN_OR_RETURN(const int64_t page_size, PageSize(request->page_size()));
     DPAR_ASSIGN_OR_RETURN(BudgetPage page, ReadFrom(parts_.database, [&](Transaction& transaction) {
-                            return dpar::ListBudgets(transaction, tenant, page_size, request->page_token());
+                            return dpar::ListBudgets(transaction, tenant, page_size, request->page_token(),
+                                                     request->sums_only() ? Equivalents::kWithout : Equivalents::kWith);
                           }));
     response->mutable_budgets()->Assign(page.budgets.begin(), page.budgets.end());
     response->set_next_page_token(page.next_page_token);
@@ -126,8 +127,9 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::MergePo
   DPAR_ASSIGN_OR_RETURN(const MergePrices prices, PriceMerge(parts_.database, from.name, into.name));
   DPAR_RETURN_IF_ERROR(TimeLedgerCommit(parts_.metrics, LedgerCommit::kOperator, [&] {
     return Once(parts_.database, key, now, response, [&](Transaction& transaction) -> absl::Status {
-      DPAR_RETURN_IF_ERROR(Merge(transaction, from.name, into.name, prices, request.reason(), {caller.token, now}));
-      DPAR_ASSIGN_OR_RETURN(response, dpar::GetBudget(transaction, into.name));
+      DPAR_RETURN_IF_ERROR(Merge(transaction, from.name, into.name, prices, request.reason(), {caller.token, now},
+                                 request.allow_closing() ? Closing::kAllowed : Closing::kRefused));
+      response.set_name(into.name);
       return absl::OkStatus();
     });
   }));
@@ -135,7 +137,12 @@ absl::Status BudgetServiceImpl::Answer(const Identity& caller, const v1::MergePo
   // Before an owner is told that they are one; also when the answer is a remembered one.
   DPAR_RETURN_IF_ERROR(parts_.witness.CoverAll(from.name));
   DPAR_SEAM("merge-end-marked");
-  return parts_.witness.CoverAll(into.name);
+  DPAR_RETURN_IF_ERROR(parts_.witness.CoverAll(into.name));
+  // The accountant must not hold the write lock, so only the name is remembered, and the budget is as it is now.
+  DPAR_ASSIGN_OR_RETURN(response, ReadFrom(parts_.database, [&](Transaction& transaction) {
+                          return dpar::GetBudget(transaction, into.name);
+                        }));
+  return absl::OkStatus();
 }
 
 }  // namespace dpar

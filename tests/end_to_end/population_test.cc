@@ -13,12 +13,14 @@
 #include "core/privacy/budget.h"
 #include "nlohmann/json.hpp"
 #include "server/store/testing/private_postgres.h"
+#include "tests/end_to_end/terminal_command.h"
 #include "tests/end_to_end/workflow.h"
 
 namespace dpar::e2e {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kClients = 64;
 constexpr int kVersions = 8;
@@ -163,7 +165,12 @@ TEST_F(PopulationTest, MergedPopulationsSpendTogetherAndTheirCertificatesStillVe
   EXPECT_EQ(GetBudget(Owner(), other).posted_units(), sum);
   EXPECT_EQ(PopulationOf(Owner(), one), into);
   Train(one);
-  EXPECT_GT(GetBudget(Owner(), other).posted_units(), sum) << "a job on a dataset of either";
+  const int64_t later = GetBudget(Owner(), other).posted_units();
+  EXPECT_GT(later, sum) << "a job on a dataset of either";
+  const auto repeated = Merge(Owner(), from, into, id);
+  ASSERT_THAT(repeated.status, IsOk());
+  EXPECT_EQ(repeated.value.posted_units(), later) << "the budget as it is now";
+  EXPECT_GT(repeated.value.equivalent_epsilon(), 0);
   for (const std::string& job : jobs) EXPECT_THAT(VerifiedText(job), HasSubstr("VERIFIED"));
   EXPECT_TRUE(VerifyChain(Owner(), other).intact());
   // A cycle, and what ended, are named.
@@ -209,6 +216,42 @@ TEST_F(PopulationTest, MergesThatCannotBeChangeNothing) {
   EXPECT_THAT(done.out, HasSubstr(absl::StrCat(from, " is part of ", into, " now")));
 }
 
+TEST_F(PopulationTest, AMergeThatClosesItsTargetSaysSoFirst) {
+  const auto upload = [&](uint64_t seed, const std::string& name, const std::string& cap) {
+    const std::string file = server().Scratch(absl::StrCat(tenant_.id, "-", seed, ".npz"));
+    WriteFile(file, GraphBytes(MakeGraph(seed)));
+    return server().Dpar(tenant_.owner_token, {"upload", file, "--classes", "3", "--name", name, "--cap-epsilon", cap});
+  };
+  ASSERT_EQ(upload(3501, "one", "8").exit_code, 0);
+  ASSERT_EQ(upload(3502, "other", "1").exit_code, 0);
+  const std::string one = tenant_.name + "/datasets/one";
+  const std::string other = tenant_.name + "/datasets/other";
+  ASSERT_NE(GetBudget(Owner(), one).order(), GetBudget(Owner(), other).order());
+  Train(one, 0.1);
+  const std::vector<std::string> merge = {"population", "merge",    "one",      "--into",
+                                          "other",      "--reason", "the same", "--yes"};
+  const CommandResult refused = server().Dpar(tenant_.owner_token, merge);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err, HasSubstr("would admit no further job, for good"));
+  EXPECT_THAT(refused.err, HasSubstr("--close"));
+  EXPECT_EQ(GetBudget(Owner(), other).closed_reason(), "");
+  std::vector<std::string> arguments = merge;
+  arguments.pop_back();
+  arguments.insert(arguments.begin(), BinaryPath("dpar"));
+  TerminalCommand asked(arguments, server().DparEnvironment(tenant_.owner_token), 200);
+  ASSERT_TRUE(asked.AwaitText("for good? What both")) << asked.output();
+  asked.Type("y\n");
+  ASSERT_TRUE(asked.AwaitText("close it for good? [y/N]")) << asked.output();
+  asked.Type("n\n");
+  EXPECT_EQ(asked.AwaitEnd(), 2) << asked.output();
+  EXPECT_EQ(GetBudget(Owner(), other).closed_reason(), "");
+  arguments = merge;
+  arguments.push_back("--close");
+  const CommandResult closed = server().Dpar(tenant_.owner_token, arguments);
+  EXPECT_EQ(closed.exit_code, 0) << closed.err;
+  EXPECT_THAT(closed.out, HasSubstr("CLOSED"));
+}
+
 TEST_F(PopulationTest, AScriptIsToldOfOtherPopulationsAndATypingErrorIsRefused) {
   const auto upload = [&](uint64_t seed, std::vector<std::string> flags) {
     const std::string file = server().Scratch(absl::StrCat(tenant_.id, "-", seed, ".npz"));
@@ -239,6 +282,60 @@ TEST_F(PopulationTest, AScriptIsToldOfOtherPopulationsAndATypingErrorIsRefused) 
   // A dataset's id finds its population too.
   const CommandResult shown = server().Dpar(tenant_.owner_token, {"population", "show", "march"});
   EXPECT_THAT(shown.out, HasSubstr(tenant_.name + "/populations/customers"));
+}
+
+TEST_F(PopulationTest, AnUploadThatShrinksTheCapSaysSoFirst) {
+  const auto flags = [&](uint64_t seed, int64_t nodes, const std::vector<std::string>& added) {
+    const std::string file = server().Scratch(absl::StrCat(tenant_.id, "-", seed, ".npz"));
+    WriteFile(file, GraphBytes(MakeGraph(seed, {.nodes = nodes, .classes = 3, .features = 30})));
+    std::vector<std::string> all = {"upload", file, "--classes", "3"};
+    all.insert(all.end(), added.begin(), added.end());
+    return all;
+  };
+  const auto run = [&](const std::vector<std::string>& arguments) {
+    return server().Dpar(tenant_.owner_token, arguments);
+  };
+  // 9e-5 is for at most 1,111 people.
+  ASSERT_EQ(run(flags(3701, 300, {"--name", "people", "--cap-delta", "9e-5"})).exit_code, 0);
+  const std::string people = tenant_.name + "/datasets/people";
+  const v1::Budget before = GetBudget(Owner(), people);
+  const CommandResult fits = run(flags(3702, 300, {"--population", "people"}));
+  ASSERT_EQ(fits.exit_code, 0) << fits.err;
+  EXPECT_THAT(fits.err, Not(HasSubstr("the delta of its cap goes")));
+  EXPECT_EQ(GetBudget(Owner(), people).cap_units(), before.cap_units());
+  std::vector<std::string> large = flags(3703, 1400, {"--population", "people"});
+  std::vector<std::string> at_terminal = large;
+  at_terminal.insert(at_terminal.begin(), BinaryPath("dpar"));
+  TerminalCommand asked(at_terminal, server().DparEnvironment(tenant_.owner_token), 200);
+  ASSERT_TRUE(asked.AwaitText("Upload it? [y/N]")) << asked.output();
+  asked.Type("n\n");
+  EXPECT_EQ(asked.AwaitEnd(), 1) << asked.output();
+  EXPECT_EQ(GetBudget(Owner(), people).node_total(), 600);
+  const CommandResult script = run(large);
+  ASSERT_EQ(script.exit_code, 0) << script.err;
+  EXPECT_THAT(script.err, HasSubstr("the delta of its cap goes from 9e-05 to 5e-05"));
+  const v1::Budget after = GetBudget(Owner(), people);
+  EXPECT_EQ(after.cap_delta(), 5e-5);
+  EXPECT_LT(after.cap_units(), before.cap_units());
+  EXPECT_THAT(script.err, HasSubstr(" units (0 used)"));
+}
+
+TEST_F(PopulationTest, ATokenThatMayNotReadPopulationsIsToldThatTheyWereNotListed) {
+  UploadVersion(Owner(), tenant_.name, 3601, "");
+  v1::CreateTokenRequest token = TokenRequest(tenant_.name, v1::MEMBER);
+  token.mutable_token()->add_scopes(v1::UPLOAD);
+  const auto created = Owner().Call(&v1::OperatorService::Stub::CreateToken, token);
+  ASSERT_THAT(created.status, IsOk());
+  const std::string file = server().Scratch(tenant_.id + "-3602.npz");
+  WriteFile(file, GraphBytes(MakeGraph(3602)));
+  const CommandResult done =
+      server().Dpar(created.value.secret(), {"upload", file, "--classes", "3", "--name", "blind", "--json"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("populations of earlier uploads could not be listed"));
+  EXPECT_THAT(done.err, HasSubstr("note: without --population these count as people of whom nothing was uploaded"));
+  const nlohmann::json json = nlohmann::json::parse(done.out);
+  ASSERT_TRUE(json.contains("other_populations"));
+  EXPECT_TRUE(json["other_populations"].is_null());
 }
 
 class PopulationRaceTest : public ::testing::Test {
