@@ -26,13 +26,26 @@ bool IsShown(const Message& message, const FieldDescriptor& field) {
   return !may_be_absent || message.GetReflection()->HasField(message, &field);
 }
 
-Json ListedJson(const Message& message, const FieldDescriptor& field) {
+Json ElementJson(const Message& message, const FieldDescriptor& field, int i) {
   const Reflection& reflection = *message.GetReflection();
+  switch (field.cpp_type()) {
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+      return reflection.GetRepeatedDouble(message, &field, i);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return reflection.GetRepeatedInt64(message, &field, i);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return reflection.GetRepeatedString(message, &field, i);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return EnumeratorLabel(*reflection.GetRepeatedEnum(message, &field, i));
+    default:
+      return ResourceJson(reflection.GetRepeatedMessage(message, &field, i));
+  }
+}
+
+Json ListedJson(const Message& message, const FieldDescriptor& field) {
   Json list = Json::array();
-  for (int i = 0; i < reflection.FieldSize(message, &field); ++i) {
-    list.push_back(field.cpp_type() == FieldDescriptor::CPPTYPE_ENUM
-                       ? Json(EnumeratorLabel(*reflection.GetRepeatedEnum(message, &field, i)))
-                       : ResourceJson(reflection.GetRepeatedMessage(message, &field, i)));
+  for (int i = 0; i < message.GetReflection()->FieldSize(message, &field); ++i) {
+    list.push_back(ElementJson(message, field, i));
   }
   return list;
 }

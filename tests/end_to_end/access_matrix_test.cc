@@ -429,7 +429,7 @@ TEST_F(AccessMatrixTest, EveryCallerGetsWhatItsTokenAllowsFromEveryMethod) {
     }
   }
   EXPECT_EQ(surprises, 0);
-  EXPECT_EQ(cells, 34 * static_cast<int>(callers.all().size()));
+  EXPECT_EQ(cells, 35 * static_cast<int>(callers.all().size()));
   EXPECT_EQ(callers.all().size(), 21U);
 }
 
@@ -466,7 +466,7 @@ TEST_F(AccessMatrixTest, AnotherTenantsResourceIsAnsweredByteForByteAsOneThatIsN
     // In its own tenant, where it may know that there is none.
     expect_same(outsider_.name + rest);
   }
-  EXPECT_EQ(compared, 10 + 3 * 19);
+  EXPECT_EQ(compared, 10 + 3 * 20);
 }
 
 }  // namespace

@@ -277,7 +277,7 @@ TEST_P(BackupTest, AnotherWitnessDirectoryIsRefusedUntilAnOperatorAdoptsIt) {
   Train(dataset, 0.5);
   ASSERT_EQ(server_->Terminate(), std::optional<int>(0));
   // The backup is from before the adoption, and finds the directory that took over.
-  EXPECT_THAT(Dpard({"restore", backup, "--replace"}).out, HasSubstr(absl::StrCat("FROZEN: ", dataset)));
+  EXPECT_THAT(Dpard({"restore", backup, "--replace"}).out, HasSubstr(absl::StrCat("FROZEN: ", OwnPopulation(dataset))));
 }
 
 // Store and witness directory were rolled back together and went on, and then the true witness directory came back: the

@@ -223,7 +223,7 @@ TEST_F(CertificateTest, OfAMethodWithoutAPromiseSaysThatTheCapIsAboutGraphsThatK
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr("degree promise D: 100"));
   EXPECT_THAT(shown.out, HasSubstr("smallest degree promise for this population: 100"));
-  EXPECT_THAT(shown.out, HasSubstr("What the cap is about: all jobs charged to this budget together"));
+  EXPECT_THAT(shown.out, HasSubstr("What the cap is about: all jobs charged to this population together"));
   EXPECT_THAT(shown.out, Not(HasSubstr("as long as no node has more")));
   // The same content has the same budget, under whichever name it is read.
   const Statement other = Opened(Train(Request(plain, 0.5)));

@@ -339,6 +339,13 @@ void LogPrivacyTest::Fail() {
               IsError(grpc::StatusCode::NOT_FOUND, v1::RESOURCE_NOT_FOUND));
   EXPECT_THAT(GetJob(*owner_, "no name").status, IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD));
   EXPECT_THAT(CancelJob(*owner_, jobs_[0]).status, IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::JOB_ENDED));
+  v1::MergePopulationRequest merge;
+  merge.set_name(OwnPopulation(dataset_));
+  merge.set_into(merge.name());
+  merge.set_reason("the same people");
+  merge.set_request_id(NewRequestId());
+  EXPECT_THAT(owner_->Call(&Budgets::MergePopulation, merge).status,
+              IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD));
   v1::CreateJobRequest bad = JobRequest(dataset_, 0.5);
   bad.mutable_spec()->mutable_options()->set_batch_size(kNodes + 1);
   EXPECT_THAT(CreateJob(*owner_, bad).status, IsError(grpc::StatusCode::INVALID_ARGUMENT, v1::INVALID_FIELD));

@@ -36,7 +36,7 @@ class TokenTest : public SharedServerTest {
 
 TEST_F(TokenTest, EveryMethodWithoutATokenIsUnauthenticated) {
   const std::vector<const google::protobuf::MethodDescriptor*> methods = AllMethods();
-  EXPECT_EQ(methods.size(), 34U);
+  EXPECT_EQ(methods.size(), 35U);
   const std::shared_ptr<grpc::Channel> channel = server().MakeChannel();
   for (const google::protobuf::MethodDescriptor* method : methods) {
     const auto context = MakeContext("");
