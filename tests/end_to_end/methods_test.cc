@@ -69,7 +69,8 @@ class MethodsTest : public SharedServerTest {
   }
   // The stages of the ledger's last entry, each of which must cost something.
   std::set<std::string> PostedStages() const {
-    const std::vector<nlohmann::json> budget = JsonLines(Must({"population", "demo", "--entries", "--json"}), "population");
+    const std::vector<nlohmann::json> budget =
+        JsonLines(Must({"population", "demo", "--entries", "--json"}), "population");
     std::set<std::string> names;
     const nlohmann::json entries = budget.empty() ? nlohmann::json() : FindMember(budget[0], "entries");
     EXPECT_TRUE(entries.is_array() && !entries.empty()) << entries;
