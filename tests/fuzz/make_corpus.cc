@@ -279,7 +279,7 @@ void WriteHttpSeeds(const Corpus& corpus) {
 void WriteMarkSeeds(const Corpus& corpus) {
   Mark mark;
   mark.population = "tenants/acme/populations/demo";
-  mark.terms = {8, 1e-5, 32, 1'000'000, 50, false};
+  mark.terms = {8, 1e-5, 32, 1'000'000, 50, 1200, false};
   AddCheckpoint(mark, {1, std::string(64, 'b'), 100});
   AddCheckpoint(mark, {3, std::string(64, 'c'), 250});
   corpus.Add("mark", FormatMark(mark));
