@@ -298,12 +298,14 @@ class Client:
             known_hash=known_hash,
         )
 
-    def merge_population(self, population: Any, *, into: Any, reason: str) -> budget_pb2.Budget:
+    def merge_population(
+        self, population: Any, *, into: Any, reason: str, allow_closing: bool = False
+    ) -> budget_pb2.Budget:
         """Says that two populations hold the same people, for good; the budget that goes on. For owners.
 
-        What both have spent adds up, and the smaller cap holds; where their ledgers count at different orders, no
-        further job is admitted. Takes names and ids of populations only (`uploaded.population` is one). The ledger
-        keeps the reason.
+        What both have spent adds up, and the smaller cap holds. Where their ledgers count at different orders and the
+        one that ends has spent, no further job is admitted: that is refused without `allow_closing`. Takes names and
+        ids of populations only (`uploaded.population` is one). The ledger keeps the reason.
         """
         return self._call(
             budget_pb2.Budget,
@@ -311,6 +313,7 @@ class Client:
             name=self._name("populations", population),
             into=self._name("populations", into),
             reason=reason,
+            allow_closing=allow_closing,
             request_id=new_request_id(),
         )
 

@@ -188,7 +188,14 @@ class MergeTest(ServerTest):
         self.client.upload(make_graph(86), name="april", cap_epsilon=4)
         self.client.upload(make_graph(87), name="customers", cap_epsilon=1)
         self.assertNotEqual(self.client.budget("april").order, self.client.budget("customers").order)
-        merged = self.client.merge_population("april", into="customers", reason="the same people")
+        self.client.train("april", epsilon=0.5).watch()
+        with self.assertRaises(errors.InvalidField) as unsaid:
+            self.client.merge_population("april", into="customers", reason="the same people")
+        self.assertEqual(unsaid.exception.metadata["field"], "allow_closing")
+        self.assertEqual(self.client.budget("customers").closed_reason, "")
+        merged = self.client.merge_population(
+            "april", into="customers", reason="the same people", allow_closing=True
+        )
         self.assertEqual((merged.cap_epsilon, merged.merged_into), (1, ""))
         self.assertIn("no cap holds for a sum of both", merged.closed_reason)
         for dataset in ("april", "customers"):
