@@ -207,8 +207,8 @@ TEST_F(MetricsTest, APrometheusScrapesWhatTheLedgerAndTheQueueSay) {
   prometheus.Expect("dpar_ledger_commit_seconds_count{transaction=\"release\"}", 1);
   prometheus.Expect("dpar_rpc_requests_total{method=\"TrainingService/CreateJob\",code=\"OK\"}", 1);
   prometheus.Expect("dpar_job_stage_seconds_count{stage=\"training\"}", 1);
-  const std::string dataset = world_.dataset.substr(world_.dataset.rfind('/') + 1);
-  const std::string labels = absl::StrCat("{tenant=\"", world_.tenant.id, "\",dataset=\"", dataset, "\"}");
+  const std::string population = world_.dataset.substr(world_.dataset.rfind('/') + 1);
+  const std::string labels = absl::StrCat("{tenant=\"", world_.tenant.id, "\",population=\"", population, "\"}");
   prometheus.Expect("dpar_budget_cap_epsilon" + labels, budget.cap_epsilon());
   prometheus.Expect("dpar_budget_cap_units" + labels, static_cast<double>(budget.cap_units()));
   prometheus.Expect("dpar_budget_posted_units" + labels, static_cast<double>(budget.posted_units()));
@@ -260,7 +260,7 @@ TEST(QueueMetricsTest, RefusedCallersAndCancelledJobsAreCountedOnce) {
   const v1::Budget budget = GetBudget(owner, dataset);
   ASSERT_GT(budget.reserved_units(), 0);
   AwaitBody(server.metrics_address(), "/metrics",
-            absl::StrCat("dpar_budget_reserved_units{tenant=\"", tenant.id, "\",dataset=\"",
+            absl::StrCat("dpar_budget_reserved_units{tenant=\"", tenant.id, "\",population=\"",
                          dataset.substr(dataset.rfind('/') + 1), "\"} ", budget.reserved_units(), "\n"));
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(CancelJob(owner, created.value.name()).value.state(), v1::Job::CANCELLED);
