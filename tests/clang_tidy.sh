@@ -5,10 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${1:-build/release}
 [ $# -eq 0 ] || shift
-[ -f "$build/compile_commands.json" ] || {
-  echo "clang_tidy.sh: no $build/compile_commands.json; run: bash deploy/build.sh" >&2
-  exit 2
-}
+database=$(bash tests/clang_database.sh "$build")
 prefixes=("${@:-}")
 
 # Generated sources lie below the build directory and are nobody's to tidy.
@@ -28,8 +25,4 @@ done < <(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' "$build/compile_commands.j
   exit 2
 }
 echo "clang-tidy over ${#sources[@]} sources"
-# GCC's precompiled headers, and what goes with them, mean nothing to clang.
-mkdir -p "$build/tidy"
-sed -E 's/ -Winvalid-pch -include [^ "]+//; s/ -fpch-preprocess//; s/ --param=[^ "]+//' "$build/compile_commands.json" \
-  >"$build/tidy/compile_commands.json"
-printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p "$build/tidy" --quiet
+printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy -p "$database" --quiet

@@ -136,6 +136,28 @@ std::vector<std::string> ClosedHints(const Metadata& metadata) {
                        : absl::StrCat("name ", into, ", which holds its people now")};
 }
 
+std::vector<std::string> PopulationHints(const Reason& reason) {
+  switch (reason.reason) {
+    case v1::CONTENT_HAS_BUDGET:
+      return {"dpar upload FILE   (without --public; its budget goes on)"};
+    case v1::CONTENT_WAS_PUBLIC:
+      return {"dpar upload FILE --public   (no budget can promise anything about it any more)"};
+    case v1::CONTENT_HAS_POPULATION:
+      return {absl::StrCat("dpar upload FILE --population ", Get(reason.metadata, "population")),
+              "dpar population merge A --into B --reason TEXT   (if both hold the same people)"};
+    case v1::POPULATION_IN_USE:
+      return {"dpar jobs, then dpar cancel JOB or wait; then the same command again"};
+    case v1::POPULATION_CLOSED:
+      return ClosedHints(reason.metadata);
+    case v1::BUDGET_FROZEN:
+      return {
+          "dpar population show POPULATION   (shows why); an operator settles it: dpard thaw POPULATION --reason "
+          "TEXT"};
+    default:
+      return {};
+  }
+}
+
 std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& context) {
   const std::string dataset = OrPlaceholder(context.dataset, "DATASET");
   const std::string job = OrPlaceholder(context.job, "JOB");
@@ -176,20 +198,12 @@ std::vector<std::string> ReasonHints(const Reason& reason, const ErrorContext& c
     case v1::PRIVACY_UNREACHABLE:
       return {"the same command with a larger epsilon or delta; dpar privacy calibrate shows what is reachable"};
     case v1::CONTENT_HAS_BUDGET:
-      return {"dpar upload FILE   (without --public; its budget goes on)"};
     case v1::CONTENT_WAS_PUBLIC:
-      return {"dpar upload FILE --public   (no budget can promise anything about it any more)"};
     case v1::CONTENT_HAS_POPULATION:
-      return {absl::StrCat("dpar upload FILE --population ", Get(reason.metadata, "population")),
-              "dpar population merge A --into B --reason TEXT   (if both hold the same people)"};
     case v1::POPULATION_IN_USE:
-      return {"dpar jobs, then dpar cancel JOB or wait; then the same command again"};
     case v1::POPULATION_CLOSED:
-      return ClosedHints(reason.metadata);
     case v1::BUDGET_FROZEN:
-      return {
-          "dpar population show POPULATION   (shows why); an operator settles it: dpard thaw POPULATION --reason "
-          "TEXT"};
+      return PopulationHints(reason);
     case v1::DATASET_OUT_OF_SERVICE:
       return {"dpar upload FILE   (again, under another id: its budget goes on)",
               "an operator restores the file: deploy/OPERATIONS.md, dpard check"};

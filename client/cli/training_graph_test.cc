@@ -1,5 +1,4 @@
 #include "core/certificate/training_graph.h"
-#include "core/certificate/unverified.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,6 +14,7 @@
 #include "client/cli/digest_keys.h"
 #include "client/cli/testing/command_run.h"
 #include "core/certificate/digest.h"
+#include "core/certificate/unverified.h"
 #include "core/graph/graph_file.h"
 #include "core/infer/model.h"
 

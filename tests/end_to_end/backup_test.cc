@@ -49,6 +49,12 @@ class BackupTest : public ::testing::TestWithParam<Engine> {
     arguments.insert(arguments.end(), store_.begin(), store_.end());
     return RunCommand(arguments, {}, kPatience);
   }
+  void ThawAfterRestore(const std::string& dataset) {
+    const CommandResult thawed =
+        Dpard({"thaw", PopulationOf(Owner(), dataset), "--reason", "the backup of last night was restored"});
+    ASSERT_EQ(thawed.exit_code, 0) << thawed.err;
+    EXPECT_THAT(thawed.out, HasSubstr("admits jobs again"));
+  }
   // Trains to the end; the job's name.
   std::string Train(const std::string& dataset, double epsilon) {
     const auto job = CreateJob(Owner(), JobRequest(dataset, epsilon));
@@ -142,12 +148,8 @@ TEST_P(BackupTest, WhatWasSpentAfterTheBackupCannotBeSpentAgain) {
               IsError(grpc::StatusCode::FAILED_PRECONDITION, v1::BUDGET_FROZEN));
   AwaitMetric("dpar_budgets_frozen 2\n");
 
-  for (const std::string& dataset : {known, again}) {
-    const CommandResult thawed =
-        Dpard({"thaw", PopulationOf(Owner(), dataset), "--reason", "the backup of last night was restored"});
-    ASSERT_EQ(thawed.exit_code, 0) << thawed.err;
-    EXPECT_THAT(thawed.out, HasSubstr("admits jobs again"));
-  }
+  ThawAfterRestore(known);
+  ThawAfterRestore(again);
   const v1::Budget settled = GetBudget(Owner(), known);
   EXPECT_EQ(settled.frozen_reason(), "");
   EXPECT_EQ(settled.posted_units(), spent.posted_units());
