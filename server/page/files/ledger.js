@@ -117,11 +117,11 @@ export class LedgerPanel {
     const rows = (data.entries ?? []).map(row);
     if (rows.length === 0) rows.push(emptyRow(COLUMNS, 'There is no entry.'));
     replaceKeepingFocus(byId('ledger-rows'), ...rows);
-    const one = scope.includes('/datasets/');
+    const one = scope.includes('/populations/');
     byId('ledger-older').disabled = this.next === '';
     byId('ledger-newest').disabled = start === '';
     byId('ledger-older').hidden = !one;
     byId('ledger-newest').hidden = !one;
-    byId('ledger-note').textContent = one ? '' : 'Choose a dataset above to page through the whole of its ledger.';
+    byId('ledger-note').textContent = one ? '' : 'Choose a population above to page through the whole of its ledger.';
   }
 }
