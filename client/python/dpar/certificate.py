@@ -59,14 +59,15 @@ class Certificate:
     `Certificate.read("out/certificate.json").verify(key="signing.pub")` needs no network.
     """
 
-    def __init__(self, envelope: bytes, directory: pathlib.Path | None = None) -> None:
+    def __init__(self, envelope: bytes, directory: pathlib.Path | None = None, model_sha256: str = "") -> None:
         self.envelope = envelope
         self._directory = directory
+        self._model_sha256 = model_sha256  # of the file of a model that was read; then verify checks that one too
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Certificate:
+    def read(cls, path: str | os.PathLike[str], *, model_sha256: str = "") -> Certificate:
         """The certificate.json of a download."""
-        return cls(read_small_file("certificate", path), pathlib.Path(path).parent)
+        return cls(read_small_file("certificate", path), pathlib.Path(path).parent, model_sha256)
 
     @property
     def unverified_statement(self) -> dict[str, Any]:
@@ -104,6 +105,12 @@ class Certificate:
         keys = [key] if isinstance(key, (str, bytes, os.PathLike)) else list(key)
         if files is None:
             files = self._subject_files()
+        if not files:
+            raise errors.InvalidField(
+                "there is no model file to check: a certificate without its model proves nothing about one",
+                code="INVALID_ARGUMENT",
+                metadata={"field": "model"},
+            )
         for file in files:
             if not pathlib.Path(file).is_file():
                 raise errors.InvalidField(
@@ -115,10 +122,18 @@ class Certificate:
         statement = found["statement"]
         return Verification(
             found["key_id"],
-            tuple(Check(*check) for check in found["checks"]),
+            tuple(Check(*check) for check in found["checks"]) + self._check_of_model(),
             found["recomputed_epsilon"],
             None if statement is None else json.loads(statement),
         )
+
+    def _check_of_model(self) -> tuple[Check, ...]:
+        if not self._model_sha256:
+            return ()
+        named = [subject.get("digest", {}).get("sha256") for subject in self.unverified_statement.get("subject", [])]
+        passed = self._model_sha256 in named
+        detail = f"sha256 {self._model_sha256}, {'' if passed else 'not '}among the certificate's files"
+        return (Check("model as it was read", passed, detail),)
 
     def _subject_files(self) -> list[pathlib.Path]:
         if self._directory is None:

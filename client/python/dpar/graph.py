@@ -122,7 +122,9 @@ class Graph:
         labels: Any = None,
         schema: Schema | str | os.PathLike[str] | None = None,
     ) -> Graph:
-        """Whatever `GraphLike` says. `labels` takes the place of the graph's own."""
+        """Whatever `GraphLike` says. `labels` takes the place of the graph's own; a file and a Graph keep theirs."""
+        if labels is not None and isinstance(graph, (Graph, str, os.PathLike)):
+            raise _invalid("labels", "a file or a dpar.Graph has its labels: make the graph of arrays with others")
         if isinstance(graph, Graph):
             return graph
         if isinstance(graph, (str, os.PathLike)):

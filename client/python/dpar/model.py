@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib
 import json
 import os
@@ -68,9 +69,10 @@ class Model:
     that.
     """
 
-    def __init__(self, native: _native.Model, directory: pathlib.Path | None = None) -> None:
+    def __init__(self, native: _native.Model, directory: pathlib.Path | None = None, sha256: str = "") -> None:
         self.native = native
         self.directory = directory
+        self._sha256 = sha256
         self.schema = Schema(native.schema) if native.schema else None
 
     @classmethod
@@ -82,7 +84,9 @@ class Model:
             raise errors.InvalidField(
                 f"cannot read '{file}': there is no such file", code="INVALID_ARGUMENT", metadata={"field": "model"}
             )
-        return cls(_native.Model.read(os.fspath(file)), file.parent)
+        with open(file, "rb") as stream:
+            sha256 = hashlib.file_digest(stream, "sha256").hexdigest()
+        return cls(_native.Model.read(os.fspath(file)), file.parent, sha256)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Writes the model as .onnx or .safetensors, byte for byte as the server does."""
@@ -125,7 +129,7 @@ class Model:
             raise errors.InvalidField(
                 "the model was not read from a directory", code="INVALID_ARGUMENT", metadata={"field": "certificate"}
             )
-        return Certificate.read(self.directory / "certificate.json")
+        return Certificate.read(self.directory / "certificate.json", model_sha256=self._sha256)
 
     def graph(self, graph: GraphLike) -> Graph:
         """A graph to predict on. A pair of tables is encoded by the model's own schema."""

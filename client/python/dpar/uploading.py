@@ -60,6 +60,7 @@ def prepare(
     public: bool,
 ) -> tuple[Graph, str]:
     """The graph that goes up, and its schema. The class count is stated, never counted from labels."""
+    _refuse_what_is_made_already(graph, classes, labels, schema)
     if schema is not None:
         text = (schema if isinstance(schema, Schema) else Schema.read(schema)).answered(
             accept_observed=accept_observed, public=public
@@ -82,6 +83,24 @@ def prepare(
             metadata={"field": "classes"},
         )
     return made, made.native.schema
+
+
+def _refuse_what_is_made_already(graph: Any, classes: Any, labels: Any, schema: Any) -> None:
+    """A file, a table or a Graph has its labels; others would be dropped, and those that it has would go up."""
+    made = isinstance(graph, Graph)
+    if labels is not None and (made or schema is not None or isinstance(graph, (str, os.PathLike))):
+        raise errors.InvalidField(
+            "labels= cannot take the place of those that a file, a table or a dpar.Graph has: make the graph of "
+            "arrays with the labels that may be sent",
+            code="INVALID_ARGUMENT",
+            metadata={"field": "labels"},
+        )
+    if classes is not None and (made or schema is not None):
+        raise errors.InvalidField(
+            "classes= is stated where the graph is made (dpar.Graph.read(path, classes)) or in the schema, not here",
+            code="INVALID_ARGUMENT",
+            metadata={"field": "classes"},
+        )
 
 
 class Upload:

@@ -174,6 +174,25 @@ class JourneyTest(ServerTest):
             (self.place / "model" / file).write_bytes(content)
         other = self.server.dpar(self.token, "certificate", "keys")
         self.assertTrue(model.certificate.verify(key=other))
+        # The certificate is about the model that was read, not about whatever else stands beside it.
+        arrays = dict(numpy.load(self.place / "model" / "model.npz"))
+        arrays["weights"] = -arrays["weights"]
+        numpy.savez(self.place / "model" / "evil.npz", **arrays)
+        evil = dpar.Model.read(self.place / "model" / "evil.npz").certificate.verify(key=other)
+        self.assertEqual([check.name for check in evil.checks if not check.passed], ["model as it was read"])
+        with self.assertRaisesRegex(errors.InvalidField, "there is no model file to check"):
+            model.certificate.verify(key=other, files=[])
+
+    def test_labels_that_would_be_dropped_are_refused(self) -> None:
+        graph = make_graph(22)
+        path = self.place / "graph.npz"
+        graph.write(path)
+        for made in (graph, path):
+            with self.assertRaisesRegex(errors.InvalidField, "labels= cannot take the place"):
+                self.client.upload(made, labels=numpy.full(graph.node_count, -1))
+        with self.assertRaisesRegex(errors.InvalidField, "where the graph is made"):
+            self.client.upload(graph, classes=9)
+        self.assertEqual(self.client.datasets(), [])
 
     @unittest.skipUnless((SHARED / "data").is_dir(), "no public graphs at hand")
     def test_public_graphs_reach_the_accuracy_of_the_command(self) -> None:
